@@ -13,7 +13,7 @@ from tests.test_layouts import PAIRS
 
 _OTHERS = shutil.ignore_patterns("truth.json", "acks.jsonl", "describe.txt")
 
-IN_TURN = "each line is of the one that its broker's start before it names"
+IN_TURN = "each line belongs to the cluster that the last start before it names"
 
 
 def of(incident: str, node: int) -> list[Written]:

@@ -357,7 +357,7 @@ def test_a_dump_of_an_unknown_broker_is_no_evidence(known: str, tmp_path: Path) 
         (place / "dump.txt").write_text(str(real_dump(LOSS, "broker-1")))
 
     found, folded = imported(LOSS, elsewhere, tmp_path)
-    assert any("nothing tells of which broker" in note for note in found.collection.notes)
+    assert any("nothing shows which broker" in note for note in found.collection.notes)
     replicas = {r["replica"]: r["spans"] for r in folded[0].answer.partition["replicas"]}
     assert replicas.get(1, []) == []
 
@@ -401,7 +401,7 @@ def test_the_path_in_the_dump_names_the_broker_whose_directory_it_is(tmp_path: P
 
 def test_a_dump_alone_is_no_evidence_of_a_broker(tmp_path: Path) -> None:
     (tmp_path / "dump.txt").write_text(str(real_dump(LOSS, "broker-1")))
-    with pytest.raises(NoEvidence, match="nothing tells of which broker"):
+    with pytest.raises(NoEvidence, match="nothing shows which broker"):
         import_evidence([tmp_path])
 
 

@@ -116,7 +116,7 @@ def log_dirs(*brokers: int, error: str | None = None, future: bool = False) -> s
     [
         (log_dirs(1, error="KafkaStorageException"), "broker 1 could not describe its log dir"),
         (log_dirs(2, future=True), "broker 2 was moving t-0 to /data/1, 3 offsets behind"),
-        (log_dirs(1, 2, 3, 9), "lists a replica on broker 9, of which neither log directory nor"),
+        (log_dirs(1, 2, 3, 9), "lists a replica on broker 9, but neither its log directory nor"),
     ],
 )
 def test_what_log_dirs_says_is_told(text: str, said: str, tmp_path: Path) -> None:

@@ -86,10 +86,10 @@ class Import:
         if named:
             return f"no partition's log is in this evidence; {'; '.join(left_out(named[0]))}"
         return (
-            "no topic partition found in this evidence: it is Kafka's, but names none (only "
-            "__cluster_metadata, or logs without a line about one). Hand over server.log and "
-            "state-change.log of all brokers, whole, and their log directories"
-            + "".join(f"; {aside}" for aside in self._left_aside()[:3])
+            "no topic partition found in this evidence: it is Kafka's, but names no "
+            "partition (only __cluster_metadata, or logs without a line about one). "
+            "Hand over server.log and state-change.log of all brokers, whole, and "
+            "their log directories" + "".join(f"; {aside}" for aside in self._left_aside()[:3])
         )
 
     def _left_aside(self) -> list[str]:
@@ -194,8 +194,8 @@ def _files_by_cluster(collection: Collection, ids: list[str]) -> dict[str, set[s
             result.setdefault(best[0], set()).add(path)
         else:
             collection.notes.append(
-                f"{path}: names no cluster and lies equally near to the evidence of several, so "
-                "it was not used"
+                f"{path}: it names no cluster, and the evidence of several clusters is "
+                "equally near to it, so it was not used"
             )
     return result
 

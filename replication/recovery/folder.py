@@ -27,8 +27,8 @@ def prepared(folder: Path, evidence: Iterable[Path]) -> Path:
         own = path.resolve()
         if real == own or own in real.parents or real in own.parents:
             raise NotUsable(
-                f"--out {folder}: lies in the evidence {path}, or that in it; name a folder "
-                "elsewhere, so that the evidence stays as it is"
+                f"--out {folder}: it is within the evidence {path}, or has the evidence "
+                "within it. Name a folder elsewhere, so that the evidence stays as it is"
             )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -52,8 +52,9 @@ def unchanged_since(began: int, files: Iterable[Path], ours: Path) -> None:
             changed = True
         if changed:
             raise NotUsable(
-                f"{path}: was changed while it was read, so that its records may not be those that "
-                "were judged; copy the directory away from the running broker and call it anew"
+                f"{path}: it was changed while it was read, so its records may not be "
+                "those that were judged. Copy the directory away from the running broker "
+                "and start again"
             )
 
 

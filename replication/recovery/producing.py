@@ -304,8 +304,8 @@ class Producing:
         except (OSError, ValueError, KeyError, TypeError):
             pass
         raise NotUsable(
-            f"{path}: is of another choice of records or another topic; take it away if those are "
-            "to be produced as well"
+            f"{path}: it notes the progress of another choice of records or another "
+            "topic. Delete it if those are to be produced as well"
         )
 
     def _write_note(self) -> None:

@@ -95,9 +95,9 @@ def _read_lost(row: dict[str, Any]) -> str:
 
 def _beyond(row: dict[str, Any]) -> str:
     return (
-        f"Its committed offset {row['committed_offset']} is beyond the log, which ends at "
-        f"{row['log_end_offset']}: auto.offset.reset decides where it goes on, or it skips what is "
-        "written there before it comes back."
+        f"Its committed offset {row['committed_offset']} is beyond the end of the "
+        f"log, {row['log_end_offset']}: auto.offset.reset decides where the group "
+        "continues, or the group skips what is written up to there."
     )
 
 

@@ -81,8 +81,9 @@ def headline(answer: dict[str, Any]) -> str:
     unheard = any(v["invariant"] == BY_CLIENTS[0] and v["not_supplied"] for v in answer["verdicts"])
     if unheard:
         return (
-            f"No committed record lost, nothing diverged in {partitions}{granted}; what acks=1 "
-            "acknowledged cannot be told without an acknowledgement log"
+            f"No committed record lost, nothing diverged in {partitions}{granted}; "
+            "whether records acknowledged with acks=1 were lost cannot be told "
+            "without an acknowledgement log"
         )
     return f"Nothing lost, nothing diverged in {partitions}{granted}"
 

@@ -108,16 +108,18 @@ def _leader(f: Fields) -> str:
 def _refused(who: str, f: Fields) -> str:
     first, end = f["leader_log_end_offset"], f["log_end_offset"]
     return (
-        f"{who} stopped rather than cut its log: it holds {_range(first, end)} that {_leader(f)}, "
-        "lacks. They are still in its log: keep it before anybody deletes it or lets it start"
+        f"{who} stopped instead of truncating its log: it holds "
+        f"{_range(first, end)} that {_leader(f)}, lacks. They are still in its "
+        "log: copy it before anybody deletes it or starts the broker"
     )
 
 
 def _below(who: str, f: Fields) -> str:
     return (
-        f"{who} cut its log at {f['to_offset']}, below its high watermark {f['high_watermark']}: "
-        f"{_range(f['to_offset'], f['high_watermark'])} had been committed as far as it knew, and "
-        "its leader does not have them"
+        f"{who} cut its log at {f['to_offset']}, below its high watermark "
+        f"{f['high_watermark']}: {_range(f['to_offset'], f['high_watermark'])} "
+        "had been committed, as far as the broker knew, and its leader does not "
+        "have them"
     )
 
 
@@ -129,8 +131,9 @@ def _truncated(who: str, f: Fields) -> str:
         return _truncated_since(who, to, f["log_end_offset_before"])
     if end is None:
         return (
-            f"{who} cut its log to offset {to}: what it held from {to} on is gone from it; how "
-            "much that was, its log end before that would tell"
+            f"{who} cut its log to offset {to}: everything from {to} on is gone from "
+            "it; how much that was is not known, since no line tells where the log "
+            "ended before"
         )
     if end <= to:
         return f"{who} did not truncate: its log ended at or below offset {to}"
@@ -143,8 +146,8 @@ def _truncated_since(who: str, to: int, before: int) -> str:
         return f"{who}'s log was empty by the lines before: nothing was cut"
     if before <= to:
         return (
-            f"{who} cut its log to offset {to}, where it had ended by the lines before: only what "
-            "came since can be gone from it"
+            f"{who} cut its log to offset {to}, where it ended by its earlier lines: "
+            "only records written since can be gone from it"
         )
     return f"{who} cut its log: {_range(to, before)} are gone from it, and whatever came behind"
 
@@ -162,8 +165,9 @@ def _reason(who: str, f: Fields) -> str:
 def _unclean(who: str, f: Fields) -> str:
     leader = f"broker {f['leader']}" if f.get("leader") is not None else "a broker"
     return (
-        f"an unclean election: {leader} became leader though it was not in the ISR; what only "
-        "members of the ISR held is lost unless they still have it"
+        f"an unclean election: {leader} became leader though it was not in the "
+        "ISR; records that only members of the ISR had are lost unless those "
+        "brokers still have them"
     )
 
 
@@ -256,8 +260,8 @@ def _nobody(who: str, f: Fields) -> str:
     if f.get("to_state") != "OnlinePartition":
         return ""
     return (
-        "nobody could be made leader: the partition waits for a member of its ISR; nothing is lost "
-        "by that"
+        "no broker could be made leader: the partition waits for a member of its "
+        "ISR; nothing is lost by that"
     )
 
 
@@ -295,8 +299,9 @@ _SIMPLE = {
     "fenced": "{who} asked with an older leader epoch than the leader's; it waits for the new one",
     "fetching_failed": "{who} gave up fetching: its replica stands still until it is restarted",
     "all_log_dirs_failed": "{who} stopped because all its log directories failed ({directory}): a "
-    "failed disk or mount, or a full one; what only this broker holds is not to be had until they "
-    "are readable again, so keep them as they are",
+    "failed disk or mount, or a full disk. Records that only this broker has "
+    "cannot be read until the directories are readable again: keep them as "
+    "they are",
     "log_dir_failed": "{who}'s log directory failed; what is only there is not to be had",
     "disk_error": "{who} got an error of its disk ({operation}, {directory}): it takes that "
     "directory out of service",
@@ -308,19 +313,20 @@ _SIMPLE = {
     "epoch_entry_refused": "{who} was given records of an older epoch behind newer ones",
     "log_marked_stray": "{who} set its replica aside as stray; the files are still there",
     "high_watermark_missing": "{who} started empty: a new replica, or a new disk",
-    "last_isr_retained": "nobody of the ISR was alive, and no other was made leader: nothing is "
-    "lost by that, the partition waits",
+    "last_isr_retained": "no member of the ISR was alive, and no other broker was made leader: "
+    "nothing is lost by that, the partition waits",
     "leader_recovered": "{who} leads after an unclean election and has ended its recovery",
     "unclean_election_triggered": "an unclean election was made: records that only in-sync "
     "replicas had are lost, unless one of these still has them and leads again",
-    "isr_update_refused": "{who} could not change the ISR: it may go on as if it were "
-    "the leader, and what it acknowledges then is not kept",
+    "isr_update_refused": "{who} could not change the ISR: it may go on as if it were the leader, "
+    "and records that it acknowledges then are not kept",
     "offline_directories_partitions": "the controller was told that log directories of broker "
-    "{broker} failed: what is only there is not to be had",
-    "broker_unclean_shutdown": "the controller learned that a broker had not stopped cleanly: what "
-    "that one had not flushed may be gone from it",
+    "{broker} failed: records that are only there cannot be read",
+    "broker_unclean_shutdown": "the controller learned that a broker had not stopped cleanly: "
+    "records that the broker had not flushed may be gone from its disk",
     "epoch_entry_added": "{who} noted leader epoch {leader_epoch} from offset {start_offset} on "
-    "and forgot entries that did not fit: the histories it was given differ from there on",
+    "and forgot entries that did not fit: it was given logs that differ from "
+    "there on",
     "epoch_entries_cleared": "{who} forgot the leader epochs that began at offset {offset} or "
     "later: it cut its log there",
     "become_follower_failed": "{who} could not follow broker {leader}, which was not there: it "

@@ -61,9 +61,10 @@ def _forgotten(row: dict[str, Any]) -> str:
     lost = _STATUS.get(row["lost_coordinator_status"], row["lost_coordinator_status"])
     places = f" Its partitions: {', '.join(row['also_in'])}." if row["also_in"] else ""
     return (
-        f"The coordinator's newest record of {_whose(row)} was lost, by which its transaction "
-        f"{lost}; now {_state(row['coordinator_status'])}. What it has not ended yet it ends by "
-        f"that, so that partitions of one transaction may come to differ.{places}"
+        f"The coordinator's newest record of {_whose(row)} was lost. By that "
+        f"record its transaction {lost}; now {_state(row['coordinator_status'])}. "
+        "The coordinator ends what it has not ended yet by what it knows now, so "
+        f"the partitions of one transaction may come to differ.{places}"
     )
 
 

@@ -185,8 +185,8 @@ def _broken_off(answer: dict[str, Any]) -> list[str]:
         return []
     more = f" and {counted(len(set(cut)) - 1, 'file')} more" if len(set(cut)) > 1 else ""
     return [
-        f"Not all of the evidence was read: {cut[0]}{more} breaks off or is damaged, and what lies "
-        "behind is not judged; hand it over whole."
+        f"Not all of the evidence was read: {cut[0]}{more} is cut off or damaged, "
+        "and what comes after the damage is not judged; hand over the whole file."
     ]
 
 

@@ -217,8 +217,8 @@ def _attribute_zookeeper(result: Collection, whose: _Whose) -> None:
             result.zookeeper[cluster] = found[0]
         elif found:
             result.notes.append(
-                f"{found[0].files[0]}: ZooKeeper holds {len(found)} clusters that name no id, and "
-                "which of them is which cannot be told; its history was not used"
+                f"{found[0].files[0]}: ZooKeeper holds {len(found)} clusters that name no "
+                "id. Nobody can tell which of them is which, so its history was not used"
             )
 
 
@@ -251,8 +251,9 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
         whose.result.logs.append(log)
     else:
         told = (
-            "a broker's log without any line that tells of replicas, or in a layout that is not "
-            "read (Kafka's own is [%d] %p %m (%c)%n)"
+            "a broker's log without a line about replicas (log-cleaner.log has "
+            "none), or in a layout that is not read (Kafka's own is [%d] %p %m "
+            "(%c)%n)"
         )
         whose.result.ignored.append(Unreadable(log.path, "file", told))
 
@@ -260,8 +261,9 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
 def _of_no_cluster(paths: list[str]) -> str:
     more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
     return (
-        f"{min(paths)}{more}: names no cluster, and logs of several lie beside it: of which it is "
-        "cannot be told, and no verdict uses it"
+        f"{min(paths)}{more}: it names no cluster, and logs of several clusters "
+        "are beside it. Nobody can tell which cluster it is of, and no verdict "
+        "uses it"
     )
 
 
@@ -353,8 +355,7 @@ def _attribute_directory(
                     str(directory.path),
                     "file",
                     "no meta.properties, no broker log beside it and no folder named like a "
-                    "broker (broker-2): whose log directory it is cannot be told; say it with "
-                    "--broker N FOLDER",
+                    "broker (broker-2): say whose log directory it is, by --broker N FOLDER",
                 )
             )
         return
@@ -366,8 +367,9 @@ def _attribute_directory(
             Unreadable(
                 str(directory.path),
                 "file",
-                "its meta.properties names no cluster, as other directories' do, and nothing "
-                f"beside it is of broker {number}: of which cluster it is cannot be told",
+                "its meta.properties names no cluster, as other directories' do, and "
+                f"nothing beside it is of broker {number}: nobody can tell which cluster "
+                "it is of",
             )
         )
         return

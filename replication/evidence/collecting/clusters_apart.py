@@ -105,6 +105,7 @@ def _said(log: BrokerLog) -> str:
             "by the starts between them"
         )
     return (
-        f"{log.path}: several brokers of {len(log.cluster_ids)} clusters ({named}) wrote it, and "
-        "which line is of which cannot be told: no verdict uses it; hand over each host's own log"
+        f"{log.path}: several brokers of {len(log.cluster_ids)} clusters "
+        f"({named}) wrote it, and nobody can tell which line is of which cluster: "
+        "no verdict uses it. Hand over each host's own log"
     )

@@ -92,8 +92,9 @@ def _said(logs: list[BrokerLog]) -> str:
     starts = sorted(start for log in logs for start in log.starts)
     named = ", ".join(dict.fromkeys(cluster for _, cluster, _ in starts))
     return (
-        f"{Path(min(log.path for log in logs)).parent}: its logs are of clusters {named}; "
-        "each line is of the one that its broker's start before it names"
+        f"{Path(min(log.path for log in logs)).parent}: its logs are of "
+        f"clusters {named}, one after the other; each line belongs to the cluster "
+        "that the last start before it names"
     )
 
 

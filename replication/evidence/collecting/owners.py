@@ -65,7 +65,8 @@ class Surroundings:
             return self._in_cluster(told, "", "the log directory that it names")
         if named is not None:
             return self._in_cluster(named, "", "its folder's name")
-        return "nothing tells of which broker it is: put it into a folder with that broker's log"
+        return "nothing shows which broker it is of: put it into a folder with that "
+        "broker's log"
 
     def _in_cluster(self, broker: int, cluster_id: str, known_by: str) -> Owner | str:
         named = self.clusters - {""}

@@ -52,7 +52,8 @@ def placed(
 def said_of_unsure(unsure: Iterable[tuple[str, int]]) -> list[str]:
     """A note on each partition of which some promises could not be used."""
     return [
-        f"{topic}-{number}: the topic was created anew, and which of its incarnations some "
-        "promises in clients' logs are of cannot be told; those were not used"
+        f"{topic}-{number}: the topic was created anew, and nobody can tell to "
+        "which of its lives some lines of clients' logs belong; those lines were "
+        "not used"
         for topic, number in sorted(unsure)
     ]

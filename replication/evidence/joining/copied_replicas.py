@@ -18,8 +18,8 @@ from replication.evidence.tools.log_dirs import LogDirectorySize
 from replication.evidence.unreadable import Unreadable
 
 _CREATED_ANEW = (
-    "the topic was created anew, and of which incarnation it is cannot be told: hand over the log "
-    "directory or a digest of it"
+    "the topic was created anew, and nobody can tell to which of its lives "
+    "this belongs: hand over the log directory or a digest of it"
 )
 _ReplicaOfBroker = tuple[int, str, int]
 
@@ -43,8 +43,8 @@ def copied_directories(
                     Unreadable(
                         str(p.path),
                         "file",
-                        "no readable partition.metadata, and the topic was created anew: of "
-                        "which incarnation this directory is cannot be told",
+                        "no readable partition.metadata, and the topic was created anew: nobody "
+                        "can tell to which of its lives this directory belongs",
                     )
                 )
             else:

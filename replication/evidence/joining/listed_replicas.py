@@ -30,8 +30,8 @@ def listed_replicas(
     for key, copies in partitions.items():
         for broker in sorted(result.get(key, set()) - {c.broker for c in copies}):
             notes.append(
-                f"{key[0]}-{key[2]}: kafka-log-dirs lists a replica on "
-                f"broker {broker}, of which neither log directory nor dump was handed over"
+                f"{key[0]}-{key[2]}: kafka-log-dirs lists a replica on broker {broker}, "
+                "but neither its log directory nor a dump of it was handed over"
             )
     return result, notes
 

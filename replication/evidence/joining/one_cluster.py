@@ -107,7 +107,7 @@ def with_logs_in_utc(
 def _of_no_zone(logs: list[BrokerLog]) -> str:
     others = f" (and {len(logs) - 1} more)" if len(logs) > 1 else ""
     return (
-        f"{logs[0].path}{others}: its time stamps name no zone, or its clock was set back, and "
-        "nothing shows what time it was: they are held against no other clock; of a zone "
-        "--time-zone tells it"
+        f"{logs[0].path}{others}: its time stamps name no zone, or its clock was "
+        "set back, and nothing shows what time it was. They are compared with no "
+        "other clock; --time-zone says the zone"
     )

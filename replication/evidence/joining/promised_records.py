@@ -140,8 +140,9 @@ def _is_anothers(
 
 def _said_of_brokers(evidence: PartitionEvidence, a: Acknowledgement) -> str:
     return (
-        f"{evidence.topic}-{evidence.partition}: {a.path} line {a.line}: broker {a.broker} did not "
-        "lead when this record was written: the field broker is not who answered, and is not used"
+        f"{evidence.topic}-{evidence.partition}: {a.path} line {a.line}: broker "
+        f"{a.broker} did not lead when this record was written. So the field "
+        "`broker` does not name the one that answered, and is not used"
     )
 
 

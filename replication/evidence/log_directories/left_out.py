@@ -10,9 +10,9 @@ def left_out(directory: LogDirectory) -> list[str]:
     notes = []
     if bare:
         notes.append(
-            f"{directory.path}: {len(bare)} of its {len(replicas)} partition folders hold no "
-            "segment: the copy left *.log files out, as many a .gitignore does; without them "
-            "nothing tells what these logs hold"
+            f"{directory.path}: {len(bare)} of its {len(replicas)} partition folders "
+            "hold no segment: the copy left *.log files out, as many a .gitignore "
+            "does. Without segments nobody knows what these logs hold"
         )
     folders = {(p.topic, p.partition) for p in directory.partitions}
     missing = sorted(directory.named - folders)

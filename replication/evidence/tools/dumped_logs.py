@@ -207,8 +207,8 @@ def read_dumped_segments(path: Path) -> tuple[list[SegmentDump], list[Unreadable
     close(line + (1 << 40))
     if headless:
         notes.append(
-            f'{path}: batches before any line "Dumping ..": of which partition they are cannot be '
-            "told, so they were not used"
+            f'{path}: batches before any line "Dumping ..": nobody can tell which '
+            "partition they are of, so they were not used"
         )
     return segments, unreadable, notes
 

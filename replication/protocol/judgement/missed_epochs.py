@@ -47,10 +47,12 @@ def _finding(term: LeaderTerm, missed: list[LeaderTerm], losses: list[Loss]) -> 
     led = {t.leader_epoch: f"broker {t.leader} led epoch {t.leader_epoch}" for t in missed}
     others = ", ".join(str(broker) for broker in sorted(term.isr or ()) if broker != term.leader)
     summary = (
-        f"broker {term.leader} was re-elected in leader epoch {term.leader_epoch}, and followed "
-        f"nobody since it led epoch {before} ({', '.join(led.values())}): it takes the logs of "
-        f"{'the ISR' if term.isr is None else 'ISR members ' + others} to end where they ended in "
-        f"epoch {before}, so {records} may be acknowledged though these do not hold them"
+        f"broker {term.leader} was re-elected in leader epoch {term.leader_epoch} "
+        f"without having followed another leader since it led epoch {before} "
+        f"({', '.join(led.values())}). It believes that the logs of "
+        f"{'the ISR' if term.isr is None else 'ISR members ' + others} end "
+        f"where they ended in epoch {before}, so {records} may be acknowledged "
+        "though these replicas do not have them"
     )
     steps = [Step(term.start_event_id, f"it led epoch {before} until then")]
     steps += [Step(t.start_event_id or t.event_id, led[t.leader_epoch]) for t in missed]

@@ -69,8 +69,9 @@ def _open(view: View, promise: Promise) -> Verdict:
         first = contradicted[0]
         return unknown(
             name,
-            f"{_where(first.first, first.end)}: no history that the rules of the release allow "
-            "explains the evidence: something in it is misread, or is of another cluster",
+            f"{_where(first.first, first.end)}: no history that the rules of the "
+            "release allow explains the evidence: some of it was misread, or belongs "
+            "to another cluster",
             ["the same evidence, copied again", "a report of this case to the authors"],
         )
     over = [s for s in stretches if s.admitted.too_many]

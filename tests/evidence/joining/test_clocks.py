@@ -68,4 +68,4 @@ def test_where_nothing_tells_the_zone_no_clock_is_held_against_another() -> None
     cluster = ClusterEvidence("", logs=(lines,), acknowledgements=(acknowledged("a"),))
     held, (note,) = with_logs_in_utc(cluster, [])
     assert not held.clocks_compare
-    assert "--time-zone tells it" in note
+    assert "--time-zone says the zone" in note

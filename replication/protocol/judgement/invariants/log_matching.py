@@ -192,8 +192,8 @@ def _undecided(view: View) -> Verdict | None:
         part, other, offset = unseen
         return unknown(
             NAME,
-            f"of replica {part}'s log only a part was dumped: from offset {offset} on nothing "
-            f"compares it with replica {other}'s",
+            f"only a part of replica {part}'s log was dumped: from offset {offset} on "
+            f"there is nothing to compare with replica {other}'s",
             [f"the log directory of broker {part}, or kafka-log-dirs beside a dump of it all"],
         )
     pending = [d for d in view.divergences if d.status == "pending"]
