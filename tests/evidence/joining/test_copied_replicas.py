@@ -49,7 +49,7 @@ def test_without_an_id_a_name_that_was_used_twice_tells_nothing() -> None:
     assert list(copied_directories([directory()], Incarnations())[0]) == [("t", "", 0)]
     found, (why,) = copied_directories([directory()], TWO)
     assert found == {}
-    assert "of which incarnation" in str(why.reason)
+    assert "to which of its lives" in str(why.reason)
 
 
 def test_a_partitions_folder_may_be_left_out_of_another_copy_that_names_it() -> None:
