@@ -82,7 +82,7 @@ def test_text_without_a_line_of_kafkas_is_none(
     assert "no evidence of a Kafka cluster" in capsys.readouterr().err
     (tmp_path / "story.txt").write_text(REFUSED)
     assert main(["diagnose", str(tmp_path)]) == 3
-    assert "keep it before anybody deletes it" in capsys.readouterr().out
+    assert "copy it before anybody deletes it" in capsys.readouterr().out
 
 
 THREE = "".join(
