@@ -67,7 +67,7 @@ def test_shipped_lines_end_in_the_verdicts_of_an_import(spark: SparkSession, fol
     written = folder / "checkpoint" / "live" / "events"
     assert len(list(written.glob("*.jsonl"))) == 2
     told = maintain(spark, folder, Kept(0.0, None, 0.0))
-    assert "1 files of joined lines' events deleted" in told
+    assert "1 file of joined lines' events deleted" in told
     assert "live: 2 notes of what was read joined into one" in told
     assert len(list(written.glob("*.jsonl"))) == 1
     (folder / "in" / "c.jsonl").write_bytes(sent[0] + b"\n")
