@@ -71,7 +71,7 @@ def test_shipped_lines_end_in_the_verdicts_of_an_import(spark: SparkSession, fol
     assert "live: 2 notes of what was read joined into one" in told
     assert len(list(written.glob("*.jsonl"))) == 1
     (folder / "in" / "c.jsonl").write_bytes(sent[0] + b"\n")
-    assert "1 lines = " in run_stream(spark, folder, source=source)
+    assert "1 line = " in run_stream(spark, folder, source=source)
     assert said_of(rows(spark, folder / "tables", "verdicts")) == said_of(expected)
 
 
