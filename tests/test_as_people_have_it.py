@@ -111,7 +111,7 @@ def known(conclusion: Any, evidence: str) -> Any:
 def test_other_clothes_give_the_same_answer(incident: str, clothes: str, tmp_path: Path) -> None:
     evidence = changed_copy(incident, CLOTHES[clothes], tmp_path)
     imported = import_evidence([evidence])
-    folded = fold_all(imported.events())
+    folded = fold_all(imported.events(), strict=True)
     assert imported.unreadable == []
     for topic_partition in EXPECTED[incident]:
         expected = conclusions(living(intact(incident), topic_partition))
@@ -189,7 +189,8 @@ NO_EPOCHS = [incident for incident in sorted(EXPECTED) if "0.10" in incident]
 @pytest.mark.parametrize("hours", ZONES)
 @pytest.mark.parametrize("incident", each_incident(QUICK[:1]))
 def test_local_time_gives_the_same_answer(incident: str, hours: float, tmp_path: Path) -> None:
-    folded = fold_all(import_evidence([changed_copy(incident, in_zone(hours), tmp_path)]).events())
+    imported = import_evidence([changed_copy(incident, in_zone(hours), tmp_path)])
+    folded = fold_all(imported.events(), strict=True)
     for topic_partition in EXPECTED[incident]:
         found, right = living(folded, topic_partition), living(intact(incident), topic_partition)
         assert found is not None

@@ -160,10 +160,10 @@ def test_the_job_fails_on_lost_records_writes_rows_and_data_docs(
     chosen = [s for s in SUITES if s.table in ("verdicts", "divergences")]
     flags = arguments(all_incidents, "--run", "docs", "--data-docs", str(tmp_path / "docs"))
     assert check_quality.check(session, flags, chosen) == 1
-    assert "FAILED  critical  verdicts.no_committed_loss: 8 rows" in capsys.readouterr().out
+    assert "FAILED  critical  verdicts.no_committed_loss: 9 rows" in capsys.readouterr().out
     written = Store(session, all_incidents).newest(RESULTS)
     loss = written.filter("run = 'docs' AND expectation = 'no_committed_loss'").collect()[0]
-    assert (loss["outcome"], loss["observed_value"], len(loss["failing_rows"])) == ("failed", 8, 8)
+    assert (loss["outcome"], loss["observed_value"], len(loss["failing_rows"])) == ("failed", 9, 9)
     index = (tmp_path / "docs" / "index.html").read_text()
     assert "verdicts" in index
     pages = [p.read_text() for p in (tmp_path / "docs" / "validations").rglob("*.html")]

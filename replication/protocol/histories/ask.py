@@ -267,6 +267,12 @@ class Histories:
                 return KEPT, unseen
         return outcomes, kept.names
 
+    def is_enough(self, stretch: Stretch, question: Question, names: frozenset[str]) -> bool:
+        """Whether these assumptions alone decide a question as all that are made do."""
+        fewer = only(stretch.assumed, names)
+        outcomes = question(stretch.admitted)
+        return self._still(stretch, question, outcomes, fewer, elsewhere=True)
+
     def _still(
         self,
         stretch: Stretch,

@@ -51,8 +51,9 @@ def losses(fates: Fates) -> list[Loss]:
             before = broken.get(id(fate))
             broken[id(fate)] = (fate, assuming if before is None else before[1] & assuming)
     ordered = sorted(broken.values(), key=lambda each: each[0].stretch.first)
+    assumed: list[frozenset[str]] = []
     for fate, assuming in ordered:
-        rows += _rows(fates.histories, fate.stretch, assuming, more)
+        rows += _rows(fates.histories, fate.stretch, assuming, more, assumed)
     joined = _joined(rows)
     for loss in joined:
         loss.finding = finding_of(state, loss)
@@ -60,10 +61,15 @@ def losses(fates: Fates) -> list[Loss]:
 
 
 def _rows(
-    histories: Histories, stretch: Stretch, assuming: frozenset[str], more: bool
+    histories: Histories,
+    stretch: Stretch,
+    assuming: frozenset[str],
+    more: bool,
+    assumed: list[frozenset[str]],
 ) -> list[Loss]:
     """The rows of one run, and what they rest on: more than that something is lost may, its cause
-    above all. assuming: what that rests on."""
+    above all. assuming: what that rests on; assumed: what other runs' rows do, preferred if it is
+    enough."""
     found: dict[frozenset[str], list[Loss]] = {}
 
     def told(admitted: Admitted) -> Outcomes:
@@ -71,9 +77,14 @@ def _rows(
         return frozenset([tuple(_told(row) for row in rows)])
 
     _, needed = histories.decide(stretch, told, {told(stretch.admitted): assuming})
-    rows = found.get(needed | assuming, found[stretch.assumed.names])
+    needed |= assuming
+    if needed != assuming and needed not in assumed:
+        others = (each for each in assumed if assuming <= each <= stretch.assumed.names)
+        needed = next((x for x in others if histories.is_enough(stretch, told, x)), needed)
+        assumed.append(needed)
+    rows = found.get(needed, found[stretch.assumed.names])
     for row in rows:
-        row.assuming = needed | assuming
+        row.assuming = needed
     return rows
 
 
