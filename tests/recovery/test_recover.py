@@ -238,7 +238,7 @@ def test_the_evidence_is_not_written_to(
     evidence = lost_evidence(tmp_path / "e", two(), 5)
     before = sorted(evidence.rglob("*"))
     assert main(["recover", str(evidence), "--out", str(evidence / out)]) == 2
-    assert "name a folder elsewhere" in capsys.readouterr().err
+    assert "Name a folder elsewhere" in capsys.readouterr().err
     assert main(["recover", str(evidence), "--out", str(tmp_path)]) == 2
     assert sorted(evidence.rglob("*")) == before
 
