@@ -27,7 +27,10 @@ def do_now(answer: dict[str, Any]) -> list[str]:
         lines.append(f"Restart nothing before it is copied: {kept[0]}{_more(kept)}")
     elif leaderless:
         named = f"{name(leaderless[0])}{_more(leaderless)}"
-        lines.append(f"Start no broker before you have seen the plan: {named} has no leader.")
+        # An empty ISR is recorded: then there is none. Else it may be that none is told.
+        none = all(p["isr"] == [] for p in leaderless)
+        why = f"{named} has no leader" if none else f"no leader of {named} is known"
+        lines.append(f"Start no broker before you have seen the plan: {why}.")
     if dangers:
         first = dangers[0]
         at = offsets(first["first_offset"], first["end_offset"])

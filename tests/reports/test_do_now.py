@@ -38,7 +38,7 @@ def test_nothing_to_do_is_not_told() -> None:
 
 
 def test_four_lines_say_what_to_keep_what_is_in_danger_who_has_it_and_where_the_plan_is() -> None:
-    nobody = [{"topic": "t", "partition": 0, "leader": None, "elections": [{}]}]
+    nobody = [{"topic": "t", "partition": 0, "leader": None, "isr": [], "elections": [{}]}]
     answer = {**QUIET, "losses": [LOSS], "at_risk": [DANGER, DANGER], "partitions": nobody}
     assert do_now(answer) == [
         "Restart nothing before it is copied: broker 2's copy of t-0 offsets 10..11 is destroyed "
@@ -54,12 +54,16 @@ def test_a_danger_alone_needs_no_plan_and_no_leader_needs_one() -> None:
     assert [line.split(":")[0] for line in do_now({**QUIET, "at_risk": [DANGER]})] == [
         "One failure away"
     ]
-    nobody = [{"topic": "t", "partition": 0, "leader": None, "elections": [{}]}]
+    nobody = [{"topic": "t", "partition": 0, "leader": None, "isr": [], "elections": [{}]}]
     told = do_now({**QUIET, "partitions": nobody})
     assert told[0] == "Start no broker before you have seen the plan: t-0 has no leader."
     assert len(told) == 2
+    # That none is told is not that there is none.
+    untold = [{**nobody[0], "isr": None}]
+    told = do_now({**QUIET, "partitions": untold})
+    assert told[0] == "Start no broker before you have seen the plan: no leader of t-0 is known."
 
 
 def test_names_of_the_evidence_are_escaped_on_the_page() -> None:
-    nobody = [{"topic": "<b>", "partition": 0, "leader": None, "elections": [{}]}]
+    nobody = [{"topic": "<b>", "partition": 0, "leader": None, "isr": [], "elections": [{}]}]
     assert "&lt;b&gt;-0" in do_now_html({**QUIET, "partitions": nobody})
