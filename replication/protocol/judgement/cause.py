@@ -25,6 +25,7 @@ BY_CUT = {
     "diverging_epoch": "truncate_to_high_watermark",
     "out_of_range": "out_of_range_reset",
 }
+HAD = ("fetched", "has_fetched", "wrote")
 # So many of the ways to a loss are asked whether its cause is one.
 WAYS = 100
 Losing = Callable[[At], int]
@@ -170,24 +171,25 @@ class _OfPath:
 
     def _was_counted(self) -> bool:
         """Whether the leader that lacks the record lacked it as it was committed, in the ISR."""
-        place = self._leaders_place()
-        steps = zip(self.path[: self.number], self.path[1:], strict=False)
-        for number, (before, at) in enumerate(steps):
-            if (at.committed & ~before.committed) >> self.record & 1:
-                isrs = self.windows[number].isrs
-                if place is None or not isrs or any(self.window.leader not in i for i in isrs):
-                    return False
-                held = self._held(place) or self._wrote_it()
-                return not held and not self._went(place)
+        place, leader = self._leaders_place(), self.window.leader
+        steps = zip(self.windows, self.path[: self.number], self.path[1:], strict=False)
+        for window, before, at in steps:
+            if not (at.committed & ~before.committed) >> self.record & 1:
+                continue
+            if place is None or not window.isrs or any(leader not in i for i in window.isrs):
+                return False
+            if self.record in (before.records[place], at.records[place]):
+                return False
+            return window.leader != leader and not self._came_or_went(place, window)
         return False
 
-    def _went(self, place: int) -> bool:
-        """Whether a broker's own steps may have removed it, before it was committed or after: a
-        cut, or a start after a crash without it."""
+    def _came_or_went(self, place: int, window: Window) -> bool:
+        """Whether a broker's own steps within one leader epoch show that it had the record, or may
+        have removed it: a cut, or a start after a crash without it."""
         return any(
-            (item.kind == "cut" and item.cut)
+            (item.kind in HAD and item.records == frozenset((self.record,)))
+            or (item.kind == "cut" and item.cut)
             or (item.kind == "started" and item.has is False and item.clean is not True)
-            for window in self.windows[: self.number]
             for item in self.search.run.items[place].get(window.leader_epoch, ())
         )
 
@@ -213,8 +215,7 @@ class _OfPath:
         if any(at.records[place] == self.record for at in self.path[: self.number + 1]):
             return True
         return any(
-            item.kind in ("fetched", "has_fetched", "wrote")
-            and item.records == frozenset((self.record,))
+            item.kind in HAD and item.records == frozenset((self.record,))
             for window in self.windows[: self.number]
             for item in self.search.run.items[place].get(window.leader_epoch, ())
         )
