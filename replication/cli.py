@@ -13,6 +13,8 @@ from typing import Any
 
 from replication import command_line, doctor, progress, scenario_command
 from replication.decisions import command as decisions
+from replication.decisions.answer import due
+from replication.decisions.page_section import section_html
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.collecting.many_processes import spread_over
 from replication.evidence.collecting.observations import brokers_of
@@ -35,6 +37,7 @@ from replication.recovery.groups import command as groups_command
 from replication.recovery.groups.hurt import who_was_hurt
 from replication.reports import explained_words, words
 from replication.reports.answer import assemble, exit_status, to_json
+from replication.reports.do_now import sends_to_decide
 from replication.reports.evidence_lines import read_lines
 from replication.reports.history_words import open_questions_of, two_histories_text
 from replication.reports.inventory_words import counted
@@ -388,10 +391,17 @@ def _write_report(path: Path, diagnosis: Diagnosis) -> None:
     try:
         real = diagnosis.imported.collection.unpacked.real
         quotes = partial(read_lines, lines_of=lambda place: lines_of(real(place)))
-        write_page(path, diagnosis.answer, by_partition, quotes)
+        write_page(path, diagnosis.answer, by_partition, quotes, _what_now(diagnosis))
     except OSError as error:
         raise Unusable(f"--report {path}: {error.strerror}") from None
     print(f"report: {path}", file=sys.stderr)
+
+
+def _what_now(diagnosis: Diagnosis) -> str:
+    """The section of what is to be decided, where the answer sends its reader to `decide`."""
+    if not sends_to_decide(diagnosis.answer):
+        return ""
+    return section_html(list(due(f.state for f in diagnosis.folded if f.defect is None)))
 
 
 def _import(arguments: argparse.Namespace) -> int:

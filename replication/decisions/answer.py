@@ -1,6 +1,6 @@
 """The answer of `decide` as one JSON-able object (docs/decisions.schema.json)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -56,6 +56,13 @@ def decide(
     found = outlook(state, strict=strict, whole=elect is not None, down=down)
     choice = choose(found, elect)
     return Decision(found, choice, plan_of(found, choice))
+
+
+def due(states: Iterable[State]) -> Iterator[dict[str, Any]]:
+    """The partitions at which something is to be decided, each as `partition_json` has it."""
+    for decision in map(decide, states):
+        if decision.choice.advice != NOTHING_TO_DECIDE:
+            yield partition_json(decision)
 
 
 def as_json(decisions: Sequence[Decision], incident: str | None) -> dict[str, Any]:

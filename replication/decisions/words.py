@@ -55,7 +55,7 @@ def text(answer: dict[str, Any], paths: Sequence[object]) -> str:
     alike = [row for row in rows if _is_all_one(row)]
     for row in rows:
         if row not in alike or len(rows) == 1:
-            lines += [*_partition(row), ""]
+            lines += [*partition_lines(row), ""]
     if alike and len(rows) > 1:
         lines += [f"ANY ORDER  {names(alike)}: whichever broker leads, nothing promised is lost."]
         granted = {each: None for row in alike for each in row["assuming"]}
@@ -124,7 +124,8 @@ def do_now(rows: list[dict[str, Any]], paths: Sequence[object]) -> list[str]:
             f"See the records at stake: replication-analyzer show {where} --topic-partition "
             f"{name(at_stake)}"
         )
-    found.append(f"Then: {_some(_then(rows), '; ')}.")
+    then = _some(_then(rows), "; ")
+    found.append(f"Then: {then}." if found else f"{then}.")
     return found
 
 
@@ -159,14 +160,14 @@ def _range(first: int, end: int | None) -> str:
 
 def _then(rows: list[dict[str, Any]]) -> list[str]:
     """What to do, partition by partition; those that can be in any order last, in one."""
-    told = [_in_short(row) for row in rows if row["advice"] != "any_order"]
+    told = [in_short(row) for row in rows if row["advice"] != "any_order"]
     others = [row for row in rows if row["advice"] == "any_order"]
     if others:
-        told.append(f"the brokers of {names(others)} in any order")
+        told.append(f"{names(others)}: start the brokers in any order")
     return told
 
 
-def _in_short(row: dict[str, Any]) -> str:
+def in_short(row: dict[str, Any]) -> str:
     """The advice in some words."""
     n = row["replica"]
     return (
@@ -177,11 +178,13 @@ def _in_short(row: dict[str, Any]) -> str:
             "keep_leader": f": keep broker {n}",
             "show_both": f": yours to choose, {' or '.join(map(str, row['rivals']))}",
             "undecided": ": get what settles it",
+            "any_order": ": start the brokers in any order",
         }[row["advice"]]
     )
 
 
-def _partition(row: dict[str, Any]) -> Iterator[str]:
+def partition_lines(row: dict[str, Any]) -> Iterator[str]:
+    """One partition: the advice, the choices with what each loses, the traps, the plan."""
     isr = "not known" if row["isr"] is None else ",".join(map(str, row["isr"])) or "empty"
     last = "" if row["last_leader"] is None else f"; broker {row['last_leader']} led last"
     yield f"{name(row)}: {OCCASIONS[row['occasion']]} (ISR {isr}{last})"

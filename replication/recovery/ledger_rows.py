@@ -81,10 +81,10 @@ class Rows(Ranges[Row]):
         super().__init__((row.first, row.end, row) for row in rows)
 
 
-def rows_by_partition(answer: dict[str, Any]) -> dict[Identity, Rows]:
+def rows_by_partition(losses: list[dict[str, Any]]) -> dict[Identity, Rows]:
     """The ledger's rows of what is not back, by topic partition."""
     found: dict[Identity, list[Row]] = {}
-    for loss in answer["losses"]:
+    for loss in losses:
         if loss["status"] in NOT_BACK:
             where = (loss["topic"], loss["topic_id"] or "", loss["partition"])
             row = Row(

@@ -11,14 +11,24 @@ from replication.reports.vocabulary import name, offsets
 GONE = ("lost", "recoverable", "undetermined")
 
 
+def sends_to_decide(answer: dict[str, Any]) -> bool:
+    """Whether something is lost, different between replicas, or without a leader."""
+    lost = any(x["status"] in GONE for x in answer["losses"])
+    return bool(lost or answer["divergences"] or _leaderless(answer))
+
+
+def _leaderless(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    return [p for p in answer["partitions"] if p["leader"] is None and p["elections"]]
+
+
 def do_now(answer: dict[str, Any]) -> list[str]:
     """At most four lines: what not to restart, what is one failure away, the command that shows the
     lost records where they still are, and where the plan is. None where nothing is lost, in danger,
     different between replicas or without a leader."""
     lost = sorted((x for x in answer["losses"] if x["status"] in GONE), key=badness)
     dangers = [d for d in answer.get("at_risk", ()) if not d["over"]]
-    leaderless = [p for p in answer["partitions"] if p["leader"] is None and p["elections"]]
-    decide = bool(lost or answer["divergences"] or leaderless)
+    leaderless = _leaderless(answer)
+    decide = sends_to_decide(answer)
     if not (decide or dangers):
         return []
     lines = []

@@ -32,20 +32,23 @@ def write_page(
     answer: dict[str, Any],
     events: Mapping[Identity, Sequence[Event]],
     quotes: Quotes | None = None,
+    what_now: str = "",
 ) -> None:
     """Writes the page about an answer. OSError where the file cannot be written.
 
     answer: the outward contract's object. events: by (cluster id, topic, topic id, partition),
     absent ids empty; partitions without events are shown by the answer alone. quotes: gives the
-    text of lines of evidence by (path, line), where they can still be read.
+    text of lines of evidence by (path, line), where they can still be read. what_now: HTML of a
+    section that comes first.
     """
-    path.write_bytes(page(answer, events, quotes).encode("utf-8", "replace"))
+    path.write_bytes(page(answer, events, quotes, what_now).encode("utf-8", "replace"))
 
 
 def page(
     answer: dict[str, Any],
     events: Mapping[Identity, Sequence[Event]],
     quotes: Quotes | None = None,
+    what_now: str = "",
 ) -> str:
     """The page as one text."""
     data = build(answer, events, quotes)
@@ -61,6 +64,7 @@ def page(
             "<main>",
             page_words.header(answer, _title_html(title, data)),
             do_now_html(answer),
+            what_now,
             page_words.figures(answer),
             page_words.one_failure_away(data.ranked),
             page_words.keep_safe(data.ranked),

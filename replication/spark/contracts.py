@@ -25,13 +25,19 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One file of schemas/. written: append, current (only the current answer) or view."""
+    """One file of schemas/. written: append, current (only the current answer), evidence (what the
+    evidence of an import tells, beside the events) or view."""
 
     name: str
     about: str
     written: str
     columns: tuple[Column, ...]
     sql: str | None = None
+
+    @property
+    def is_of_jobs(self) -> bool:
+        """Whether a stream or a replay makes it, and not an import by its evidence alone."""
+        return self.written not in ("view", "evidence")
 
     @property
     def ddl(self) -> str:

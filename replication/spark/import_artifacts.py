@@ -45,10 +45,11 @@ from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.versions import behaviour
 from replication.reports.inventory_words import counted
-from replication.spark import contracts, session
+from replication.spark import contracts, evidence_tables, session
 from replication.spark.evidence_at_hand import AtHand, shown
 from replication.spark.failures import failed
 from replication.spark.progress import Progress
+from replication.spark.tables import Store, TablesError
 
 EXIT_OK, EXIT_UNUSABLE = 0, 2
 ENDINGS = {"json": "jsonl", "parquet": "parquet"}
@@ -95,6 +96,11 @@ def parser() -> argparse.ArgumentParser:
         help="higher wins when the same partitions are imported again",
     )
     made.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
+    made.add_argument(
+        "--tables", type=places.tables_folder, metavar="DIR",
+        help="judge here, too, and write what only the evidence tells into Delta tables of this "
+        "folder: lost_records_keys, affected_groups, affected_transactions, decisions",
+    )  # fmt: skip
     told_arguments(made)
     return made
 
@@ -106,14 +112,16 @@ def main(argv: list[str]) -> int:
     try:
         check(flags)
         flags.paths = [path.absolute() for path in flags.paths]
-        spark = session.start("replication-analyzer import", [flags.out.absolute()], flags.paths)
+        flags.tables = flags.tables and flags.tables.absolute()
+        written = [flags.out.absolute(), *([flags.tables] if flags.tables else [])]
+        spark = session.start("replication-analyzer import", written, flags.paths)
     except (Unusable, session.SessionError) as error:
         progress.say(f"import_artifacts.py: {error}")
         return EXIT_UNUSABLE
     try:
         print(ImportJob(spark, progress).run(flags))
         return EXIT_OK
-    except (NoEvidence, Unusable, ClocksDisagree) as error:
+    except (NoEvidence, Unusable, ClocksDisagree, TablesError) as error:
         progress.say(f"import_artifacts.py: {error}")
         return EXIT_UNUSABLE
     except PySparkException as error:
@@ -209,8 +217,21 @@ class ImportJob:
             if part.path is not None:
                 places.rename(part.path, out / part.path.name)
         events = counted(sum(w.events for w in written), "event")
+        if flags.tables is not None:
+            self._tell(imported, flags.tables)
         self.progress.say(f"{events} written ({time.monotonic() - started:.1f} s in all)")
         return f"{events} of {partitions} in {out}"
+
+    def _tell(self, imported: Import, tables: Place) -> None:
+        """What only the evidence tells, into its tables."""
+        told = evidence_tables.told_by(imported)
+        for rows in told.values():
+            for row in rows:
+                if row.get("path"):
+                    row["path"] = self.at_hand.shown(row["path"])
+        evidence_tables.write(Store(self.spark, tables), imported, told)
+        for table, rows in told.items():
+            self.progress.say(f"{table}: {counted(len(rows), 'row')}")
 
     def _brought(self, path: Place) -> Path:
         """Evidence as files of this machine."""

@@ -105,18 +105,21 @@ class Store:
         """Where a table lies."""
         return str(self.folder / table)
 
-    def create(self) -> None:
-        """Makes the tables that are not there yet, as schemas/ describes them.
+    def create(self, *, by_evidence: bool = False) -> None:
+        """Makes the tables that are not there yet, as schemas/ describes them: those of the fold,
+        or those that an import writes by its evidence.
 
         Writes each table's first Delta commit itself: what CREATE TABLE would write, without the
         seconds that one costs for each table.
         """
         for table in contracts.tables().values():
+            if table.written == "view" or by_evidence == table.is_of_jobs:
+                continue
             delta_log = self.folder / table.name / "_delta_log"
-            if table.written != "view" and not (delta_log / FIRST_COMMIT).exists():
-                self._begin(delta_log, first_commit(table, CHECKPOINT_EVERY))
-            elif table.written != "view":
+            if (delta_log / FIRST_COMMIT).exists():
                 self._bring_up_to_date(table)
+            else:
+                self._begin(delta_log, first_commit(table, CHECKPOINT_EVERY))
 
     def _begin(self, delta_log: Place, commit: str) -> None:
         """Writes a table's first commit, whole."""

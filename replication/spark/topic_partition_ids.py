@@ -45,3 +45,11 @@ def parts_of(topic_partition_id: str) -> Parts:
     cluster_id, topic, topic_id, last = topic_partition_id.rsplit("/", 3)
     partition, _, incident = last.partition(INCIDENT_MARK)
     return Parts(cluster_id, topic, topic_id, int(partition), incident)
+
+
+def topic_partition_id(
+    cluster_id: str, topic: str, topic_id: str, partition: int, incident: str
+) -> str:
+    """The text that names these."""
+    mark = f"{INCIDENT_MARK}{incident}" if incident else ""
+    return f"{cluster_id}/{topic}/{topic_id}/{partition}{mark}"

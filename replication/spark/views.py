@@ -70,6 +70,11 @@ def stored() -> list[str]:
     return [t.name for t in contracts.tables().values() if t.written != "view"]
 
 
+def folded() -> list[str]:
+    """The names of those that a fold makes: they belong together, at one cut."""
+    return [t.name for t in contracts.tables().values() if t.is_of_jobs and t.name != RESULTS]
+
+
 def documented() -> dict[str, str]:
     """View -> its SQL. A view uses tables, and views that come before it in the alphabet."""
     return {t.name: t.sql for t in contracts.tables().values() if t.sql is not None}
@@ -83,7 +88,7 @@ def opened(spark: SparkSession, folder: Place) -> Opened:
     store = Store(spark, folder)
     if not folder.is_dir():
         raise TablesError(f"{folder} is no folder: give the --tables of jobs/stream.py")
-    missing = [t for t in stored() if t != RESULTS and not _is_table(folder / t)]
+    missing = [t for t in folded() if not _is_table(folder / t)]
     if missing:
         raise TablesError(
             f"{folder} has no table {', '.join(missing)}: jobs/stream.py and jobs/replay.py make "
@@ -97,9 +102,8 @@ def opened(spark: SparkSession, folder: Place) -> Opened:
     newest = folds[0]
     cut = cut_of(_newest_rows(rows).collect(), folder)
     cut[BATCHES] = batches
-    for table in stored():
-        if table != RESULTS:
-            _check_columns(store, table, cut)
+    for table in folded():
+        _check_columns(store, table, cut)
     found = Opened(store, cut, newest["run"], newest["micro_batch_id"])
     if found.frame("verdicts").isEmpty():
         raise TablesError(f"{folder} is empty: its newest micro-batch holds no verdict")

@@ -23,6 +23,7 @@ COMMON = (
 WRITTEN = {
     "current": "the current answer, each row once",
     "append": "only grows",
+    "evidence": "by `import --tables`, each row once",
     "view": "a view",
 }
 MARK = "<!-- {}: written by `python -m tests.docs.tables --write` -->\n"

@@ -18,6 +18,7 @@ from replication.protocol.folding import fold
 from replication.protocol.judgement.bounded import fold_all
 from replication.quality import suites
 from replication.spark import contracts, dialects, views
+from replication.spark.tables import RESULTS
 from replication.spark.views import Opened
 from tests.quality.conftest import EXPECTED, events_of, incident_of
 from tests.spark.questions import in_one_form, questions
@@ -193,7 +194,7 @@ def test_the_table_of_dangers_is_that_of_the_answer(
 
 
 def test_delta_rs_reads_the_same_rows(registered: Opened) -> None:
-    for table in views.stored():
+    for table in [*views.folded(), RESULTS]:
         path = registered.store.path(table)
         theirs = DeltaTable(path).to_pyarrow_table().to_pylist()
         ours = [r.asDict(recursive=True) for r in registered.store.newest(table).collect()]

@@ -12,8 +12,9 @@ from typing import Any
 
 from replication.evidence.importer import import_evidence
 from replication.protocol.judgement.bounded import fold_all
-from replication.recovery.command import Recovery, recover
+from replication.recovery.command import recover
 from replication.recovery.folder import prepared
+from replication.recovery.gathering import Recovery
 from tests.evidence.segment_bytes import Record, batch
 
 CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"

@@ -9,7 +9,7 @@ import pytest
 
 from replication.cli import main
 from replication.evidence.log_directories import record_payloads
-from replication.recovery import command
+from replication.recovery import gathering
 from replication.recovery.finding import NO_COPY
 from replication.recovery.folder import NotUsable
 from tests.changed_evidence import each_incident
@@ -205,14 +205,14 @@ def test_evidence_that_changes_while_it_is_read_is_refused(
     """Other records in the lost ones' place, which fit their own check sums; or none any more."""
     evidence, out = lost_evidence(tmp_path / "e", two() + two(b"w", first=5), 7), tmp_path / "out"
     segment = evidence / "broker-1" / "t-0" / f"{0:020d}.log"
-    joined = command.finished
+    joined = gathering.finished
 
     def changed(partition: Any) -> Any:
         result = joined(partition)
         segment.write_bytes(BEFORE + two(b"x") + (b"" if shorter else two(b"y", first=5)))
         return result
 
-    monkeypatch.setattr(command, "finished", changed)
+    monkeypatch.setattr(gathering, "finished", changed)
     with pytest.raises(NotUsable, match="changed while it was read"):
         recover_rows(evidence, out, row(7))
     assert list(out.iterdir()) == []

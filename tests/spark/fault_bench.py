@@ -109,7 +109,7 @@ def state_of(spark: SparkSession, folder: Path, refused: Sequence[str] = ()) -> 
     found = {}
     left = list(refused)
     for table in contracts.tables().values():
-        if table.written != "view" and table.name not in LEFT_OUT:
+        if table.is_of_jobs and table.name not in LEFT_OUT:
             unique = {}
             for row in rows(spark, folder, table.name):
                 if row.get("raw") in left:

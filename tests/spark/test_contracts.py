@@ -45,7 +45,7 @@ def test_the_event_contract_is_what_the_protocol_speaks() -> None:
 def test_every_integer_is_a_bigint_and_every_column_says_what_it_means() -> None:
     for table in contracts.tables().values():
         assert table.about
-        assert table.written in ("append", "current", "view")
+        assert table.written in ("append", "current", "evidence", "view")
         names = [c.name for c in table.columns]
         assert len(names) == len(set(names))
         for column in table.columns:

@@ -158,7 +158,7 @@ def tables_of_before(folder: Path) -> dict[str, list[str]]:
     """Empty tables without the columns that were added since; those columns."""
     added: dict[str, list[str]] = {}
     for table in contracts.tables().values():
-        if table.written == "view":
+        if not table.is_of_jobs:
             continue
         actions = [json.loads(line) for line in delta_schemas.first_commit(table, 100).splitlines()]
         meta: dict[str, Any] = actions[-1]["metaData"]

@@ -1,0 +1,172 @@
+"""Every lost record that a copy holds, the keys to send again, and who was hurt: row by row."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from replication import progress
+from replication.evidence.importer import Import
+from replication.evidence.joining.partition_evidence import PartitionEvidence
+from replication.evidence.joining.partition_join import finished, identified
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.events import Event
+from replication.protocol.judgement.bounded import FoldedPartition, Identity
+from replication.recovery.candidates import Reader
+from replication.recovery.clients_told import ClientsTold
+from replication.recovery.copies_at_hand import copies_at_hand, with_records
+from replication.recovery.finding import NOT_HAD, OUTCOMES, Search
+from replication.recovery.groups.affected_groups import read_groups
+from replication.recovery.groups.affected_transactions import affected_transactions
+from replication.recovery.ledger_rows import Ranges, Rows, rows_by_partition
+from replication.recovery.moments import last_leader, log_of
+from replication.recovery.rows_out import key_rows, record_row
+from replication.recovery.sightings import last_seen
+
+NO_RECORDS = "event dumps hold no records; hand over the log directories themselves"
+
+
+class Sink(Protocol):
+    """What takes rows, and counts them."""
+
+    count: int
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Takes one row."""
+
+
+@dataclass(slots=True)
+class Sinks:
+    """Where rows go: those of RECORDS, KEYS, GROUPS and TRANSACTIONS."""
+
+    records: Sink
+    keys: Sink
+    groups: Sink
+    transactions: Sink
+
+
+@dataclass(slots=True)
+class Recovery:
+    """What came of it, counted by offsets of the ledger. missing: ranges that no copy gave.
+    sources: the files that records are from."""
+
+    partitions: list[dict[str, Any]] = field(default_factory=list)
+    missing: list[dict[str, Any]] = field(default_factory=list)
+    became: Counter[str] = field(default_factory=Counter)
+    why_held_back: Counter[str] = field(default_factory=Counter)
+    records: int = 0
+    keys: int = 0
+    groups: list[dict[str, Any]] = field(default_factory=list)
+    transactions: int = 0
+    notes: list[str] = field(default_factory=list)
+    sources: set[Path] = field(default_factory=set)
+
+
+def gather(
+    imported: Import,
+    folded: list[FoldedPartition],
+    losses: list[dict[str, Any]],
+    sinks: Sinks,
+) -> Recovery:
+    """Fills the sinks, and tells what came of it. losses: the loss ledger."""
+    result = Recovery()
+    at_hand = {(p.cluster_id, p.topic, p.topic_id, p.partition): p for p in imported.partitions}
+    states = {f.identity: f for f in folded}
+    wanted = rows_by_partition(losses)
+    for identity in progress.steps(list(wanted), "partitions searched"):
+        rows, evidence = wanted[identity], at_hand.get(identity)
+        events: list[Event] = []
+        searched: set[str] = set()
+        if evidence is None:
+            for row in rows.all:
+                row.settle_rest(row.end, NOT_HAD, NO_RECORDS)
+        else:
+            events, searched = _search(imported, evidence, rows, states[identity], sinks, result)
+        _take(result, identity, rows, events, searched)
+    groups = read_groups(imported, folded, losses)
+    result.groups = groups.affected
+    for hurt in result.groups:
+        sinks.groups.add(hurt)
+    for told in affected_transactions(imported, folded, losses):
+        sinks.transactions.add(told)
+    result.notes += dict.fromkeys(groups.notes)
+    result.sources.update(groups.sources)
+    result.records, result.keys = sinks.records.count, sinks.keys.count
+    result.transactions = sinks.transactions.count
+    return result
+
+
+def _search(
+    imported: Import,
+    evidence: PartitionEvidence,
+    rows: Rows,
+    folded: FoldedPartition,
+    sinks: Sinks,
+    result: Recovery,
+) -> tuple[list[Event], set[str]]:
+    """Writes one partition's records and keys; its events, and the copies that were searched."""
+    partition = finished(evidence)
+    events = list(identified(partition, imported.trace_id, imported.generation, imported.incident))
+    told = ClientsTold(partition, rows)
+    facts = [e.fact for e in events]
+    search = Search(
+        Reader(copies_at_hand(imported, partition)),
+        rows,
+        log_of(folded.state, last_leader(folded)) or [],
+        Ranges(
+            (f.first_offset, f.end_offset, f)
+            for f in facts
+            if isinstance(f, ev.RecordsAcknowledged | ev.RecordsConsumed)
+        ),
+    )
+    had: set[tuple[int, int]] = set()
+    for found in search.found():
+        row, offset = found.row, found.candidate.offset
+        of_it = told.of(row, offset, found.candidate)
+        sinks.records.add(record_row(found, search, partition, of_it))
+        result.why_held_back.update([found.held_back] if found.held_back else [])
+        for key in key_rows(row, offset, partition, of_it, found):
+            sinks.keys.add(key)
+        had.add((id(row), offset))
+        result.sources.update(place.path for place in found.candidate.places)
+    for offset in told.offsets:
+        for row in rows.touching(offset, offset + 1):
+            if (id(row), offset) not in had and row.outcome_at(offset) == NOT_HAD:
+                for key in key_rows(row, offset, partition, told.of(row, offset, None), None):
+                    sinks.keys.add(key)
+    result.notes += [partition.shown(note) for note in search.reader.notes]
+    return events, {partition.shown(c.path) for c in with_records(search.copies)}
+
+
+def _take(
+    result: Recovery, identity: Identity, rows: Rows, events: list[Event], searched: set[str]
+) -> None:
+    """Counts what became of a partition's rows, and lists what was not had."""
+    cluster_id, topic, topic_id, number = identity
+    named = {
+        "cluster_id": cluster_id or None,
+        "topic": topic,
+        "topic_id": topic_id or None,
+        "partition": number,
+    }
+    became: Counter[str] = Counter()
+    for row in rows.all:
+        for first, end, outcome, why in row.became:
+            became[outcome] += end - first
+            if outcome != NOT_HAD:
+                continue
+            result.missing.append(
+                {
+                    **named,
+                    "first_offset": first,
+                    "end_offset": end,
+                    "leader_epoch": row.leader_epoch,
+                    "tier": row.tier,
+                    "status": row.status,
+                    "finding_id": row.finding_id,
+                    "why": why,
+                    "last_seen": last_seen(events, first, end, row.leader_epoch, searched),
+                }
+            )
+    result.became.update(became)
+    result.partitions.append({**named, **{outcome: became[outcome] for outcome in OUTCOMES}})
