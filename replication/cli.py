@@ -14,7 +14,7 @@ from typing import Any
 from replication import command_line, doctor, progress, scenario_command
 from replication.decisions import command as decisions
 from replication.decisions.answer import due
-from replication.decisions.page_section import section_html
+from replication.decisions.page_section import decisions_html
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.collecting.many_processes import spread_over
 from replication.evidence.collecting.observations import brokers_of
@@ -35,6 +35,7 @@ from replication.recovery import produce_command, trace_command
 from replication.recovery.folder import NotUsable
 from replication.recovery.groups import command as groups_command
 from replication.recovery.groups.hurt import who_was_hurt
+from replication.recovery.page_section import records_html
 from replication.reports import explained_words, words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.do_now import sends_to_decide
@@ -43,7 +44,7 @@ from replication.reports.history_words import open_questions_of, two_histories_t
 from replication.reports.inventory_words import counted
 from replication.reports.line_words import sentence
 from replication.reports.loss_words import name_clients
-from replication.reports.page import write_page
+from replication.reports.page import NOTHING_BESIDE, Beside, write_page
 from replication.reports.safe_text import plain, plain_output
 
 UNUSABLE = 2
@@ -391,17 +392,21 @@ def _write_report(path: Path, diagnosis: Diagnosis) -> None:
     try:
         real = diagnosis.imported.collection.unpacked.real
         quotes = partial(read_lines, lines_of=lambda place: lines_of(real(place)))
-        write_page(path, diagnosis.answer, by_partition, quotes, _what_now(diagnosis))
+        write_page(path, diagnosis.answer, by_partition, quotes, _beside(diagnosis))
     except OSError as error:
         raise Unusable(f"--report {path}: {error.strerror}") from None
     print(f"report: {path}", file=sys.stderr)
 
 
-def _what_now(diagnosis: Diagnosis) -> str:
-    """The section of what is to be decided, where the answer sends its reader to `decide`."""
-    if not sends_to_decide(diagnosis.answer):
-        return ""
-    return section_html(list(due(f.state for f in diagnosis.folded if f.defect is None)))
+def _beside(diagnosis: Diagnosis) -> Beside:
+    """What the page has besides the answer, where that sends its reader to `decide` and `trace`."""
+    imported, folded, answer = diagnosis.imported, diagnosis.folded, diagnosis.answer
+    if not sends_to_decide(answer):
+        return NOTHING_BESIDE
+    return Beside(
+        decisions_html(list(due(f.state for f in folded if f.defect is None))),
+        records_html(imported, folded, answer),
+    )
 
 
 def _import(arguments: argparse.Namespace) -> int:
@@ -517,14 +522,15 @@ def _recover(arguments: argparse.Namespace) -> int:
 
 
 def _trace(arguments: argparse.Namespace) -> int:
+    began = time.time_ns()
     try:
         wanted = trace_command.asked(arguments)
+        diagnosis = _read(arguments)
+        return trace_command.run(
+            arguments, wanted, diagnosis.imported, diagnosis.folded, diagnosis.answer, began
+        )
     except NotUsable as error:
         raise Unusable(str(error)) from None
-    diagnosis = _read(arguments)
-    return trace_command.run(
-        arguments, wanted, diagnosis.imported, diagnosis.folded, diagnosis.answer
-    )
 
 
 def _groups(arguments: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ MOST = 20
 _WORST = ("promised", "not_known", "only_unpromised", "nothing")
 
 
-def section_html(rows: list[dict[str, Any]]) -> str:
+def decisions_html(rows: list[dict[str, Any]]) -> str:
     """rows: as `decide --format json` has its partitions. "" where there is nothing to decide."""
     if not rows:
         return ""

@@ -11,7 +11,7 @@ from replication.evidence.importer import Import
 from replication.protocol.ground.model import moment
 from replication.protocol.judgement.bounded import FoldedPartition
 from replication.recovery.copies_at_hand import KIND_WORDS
-from replication.recovery.folder import NotUsable
+from replication.recovery.folder import NotUsable, unchanged_since
 from replication.recovery.groups.affected_groups import (
     ClusterGroups,
     GroupsRead,
@@ -90,14 +90,19 @@ def run(
     imported: Import,
     folded: list[FoldedPartition],
     answer: dict[str, Any],
+    began: int,
 ) -> int:
-    """Exit status: 0 something tells of such a record, 1 nothing does."""
+    """began: when reading the evidence did, ns since the Unix epoch.
+
+    Exit status: 0 something tells of such a record, 1 nothing does. Raises NotUsable where evidence
+    was changed since: what was judged is not what is told then."""
     progress.doing("looking for the record")
     stories: list[dict[str, Any]] = []
     notes: dict[str, None] = {}
     for part in traced(imported, folded, answer, wanted):
         stories += part.stories
         notes.update(dict.fromkeys(part.notes))
+        unchanged_since(began, part.sources, imported.collection.unpacked.into)
     if options.groups and stories:
         _add_groups(stories, notes, clusters_groups_of(imported, folded, answer))
     for note in notes:
@@ -147,12 +152,13 @@ def text(stories: list[dict[str, Any]], answer: dict[str, Any]) -> Iterator[str]
     if len(stories) > 1:
         yield f"{counted(len(stories), 'record')}:"
     for story in stories[:MOST_STORIES]:
-        yield from _story(story) if len(stories) <= 5 else [f"  {_headline(story)}"]
+        yield from story_lines(story) if len(stories) <= 5 else [f"  {headline(story)}"]
     if len(stories) > MOST_STORIES:
         yield f"... and {len(stories) - MOST_STORIES} more (--format json has all)"
 
 
-def _headline(story: dict[str, Any]) -> str:
+def headline(story: dict[str, Any]) -> str:
+    """Which record, and what became of it."""
     where = f"{story['topic']}-{story['partition']} offset {story['offset']}"
     if story["leader_epoch"] is not None:
         where += f", leader epoch {story['leader_epoch']}"
@@ -173,8 +179,9 @@ def _became(story: dict[str, Any]) -> str:
     return "whether the leader's log has it is not known"
 
 
-def _story(story: dict[str, Any]) -> Iterator[str]:
-    yield _headline(story)
+def story_lines(story: dict[str, Any]) -> Iterator[str]:
+    """One record's story, line by line."""
+    yield headline(story)
     record = story["record"]
     if record is None:
         yield "  no copy in the evidence shows its bytes"

@@ -7,6 +7,7 @@ it, who was told of it and given it, what the loss ledger says, and what of it i
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
@@ -76,10 +77,12 @@ class Asked:
 
 @dataclass(slots=True)
 class Traced:
-    """The stories of one topic partition. notes: what could not be read on the way."""
+    """The stories of one topic partition. notes: what could not be read on the way. sources: the
+    files that records are from."""
 
     stories: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    sources: set[Path] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -157,6 +160,7 @@ def _of_partition(partition: _Partition, asked: Asked) -> Traced:
     records: list[tuple[Target, Candidate | None]] = []
     for offset in sorted(found):
         for candidate in found[offset]:
+            result.sources.update(place.path for place in candidate.places)
             partition.reader.look_for_outcome(candidate)
             known = (candidate.batch.leader_epoch, frozenset(candidate.contents), True)
             records.append((Target(offset, *known), candidate))

@@ -7,6 +7,7 @@ script draws. The same evidence gives the same bytes.
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
@@ -27,28 +28,40 @@ FEW = 8
 PARTS = resources.files("replication.reports") / "page_parts"
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Sections, as HTML, of what is no part of the answer. what_now: who is to lead; records: what
+    became of single ones."""
+
+    what_now: str = ""
+    records: str = ""
+
+
+NOTHING_BESIDE = Beside()
+
+
 def write_page(
     path: Place,
     answer: dict[str, Any],
     events: Mapping[Identity, Sequence[Event]],
     quotes: Quotes | None = None,
-    what_now: str = "",
+    beside: Beside = NOTHING_BESIDE,
 ) -> None:
     """Writes the page about an answer. OSError where the file cannot be written.
 
     answer: the outward contract's object. events: by (cluster id, topic, topic id, partition),
     absent ids empty; partitions without events are shown by the answer alone. quotes: gives the
-    text of lines of evidence by (path, line), where they can still be read. what_now: HTML of a
-    section that comes first.
+    text of lines of evidence by (path, line), where they can still be read. beside: what is
+    no part of the answer.
     """
-    path.write_bytes(page(answer, events, quotes, what_now).encode("utf-8", "replace"))
+    path.write_bytes(page(answer, events, quotes, beside).encode("utf-8", "replace"))
 
 
 def page(
     answer: dict[str, Any],
     events: Mapping[Identity, Sequence[Event]],
     quotes: Quotes | None = None,
-    what_now: str = "",
+    beside: Beside = NOTHING_BESIDE,
 ) -> str:
     """The page as one text."""
     data = build(answer, events, quotes)
@@ -64,7 +77,7 @@ def page(
             "<main>",
             page_words.header(answer, _title_html(title, data)),
             do_now_html(answer),
-            what_now,
+            beside.what_now,
             page_words.figures(answer),
             page_words.one_failure_away(data.ranked),
             page_words.keep_safe(data.ranked),
@@ -73,6 +86,7 @@ def page(
             ),
             _overview(data),
             _part("panel.html"),
+            beside.records,
             groups_html(answer),
             transactions_html(answer),
             page_words.not_known(answer),

@@ -16,6 +16,7 @@ import pyarrow as pa
 from replication.decisions.answer import due
 from replication.evidence.importer import Import
 from replication.protocol.judgement.bounded import FoldedPartition, fold_all
+from replication.recovery.folder import unchanged_since
 from replication.recovery.gathering import Sinks, gather
 from replication.spark import contracts
 from replication.spark.delta_schemas import quoted
@@ -41,8 +42,9 @@ class Rows:
             self.rows.append(row)
 
 
-def told_by(imported: Import) -> dict[str, list[dict[str, Any]]]:
-    """Judges the evidence, and gives the rows by table."""
+def told_by(imported: Import, began: int) -> dict[str, list[dict[str, Any]]]:
+    """Judges the evidence, and gives the rows by table. Raises NotUsable where a file that rows are
+    from was changed since `began` (ns since the Unix epoch)."""
     folded = [
         one
         for index in range(len(imported.partitions))
@@ -51,7 +53,9 @@ def told_by(imported: Import) -> dict[str, list[dict[str, Any]]]:
     folded.sort(key=lambda f: f.identity)
     losses = [x for f in folded for x in f.answer.losses]
     keys, groups, transactions = Rows(), Rows(), Rows()
-    gather(imported, folded, losses, Sinks(Rows(is_kept=False), keys, groups, transactions))
+    sinks = Sinks(Rows(is_kept=False), keys, groups, transactions)
+    found = gather(imported, folded, losses, sinks)
+    unchanged_since(began, found.sources, imported.collection.unpacked.into)
     return {
         "lost_records_keys": keys.rows,
         "affected_groups": groups.rows,

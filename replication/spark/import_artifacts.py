@@ -44,6 +44,7 @@ from replication.places import HadoopPath, Place
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.versions import behaviour
+from replication.recovery.folder import NotUsable
 from replication.reports.inventory_words import counted
 from replication.spark import contracts, evidence_tables, session
 from replication.spark.evidence_at_hand import AtHand, shown
@@ -121,7 +122,7 @@ def main(argv: list[str]) -> int:
     try:
         print(ImportJob(spark, progress).run(flags))
         return EXIT_OK
-    except (NoEvidence, Unusable, ClocksDisagree, TablesError) as error:
+    except (NoEvidence, Unusable, ClocksDisagree, NotUsable, TablesError) as error:
         progress.say(f"import_artifacts.py: {error}")
         return EXIT_UNUSABLE
     except PySparkException as error:
@@ -192,7 +193,7 @@ class ImportJob:
             work.remove()
 
     def _run(self, flags: argparse.Namespace, out: Place, work: Place) -> str:
-        started = time.monotonic()
+        started, began = time.monotonic(), time.time_ns()
         imported = import_evidence(
             [self._brought(path) for path in flags.paths],
             kafka_version=flags.kafka,
@@ -218,13 +219,13 @@ class ImportJob:
                 places.rename(part.path, out / part.path.name)
         events = counted(sum(w.events for w in written), "event")
         if flags.tables is not None:
-            self._tell(imported, flags.tables)
+            self._tell(imported, flags.tables, began)
         self.progress.say(f"{events} written ({time.monotonic() - started:.1f} s in all)")
         return f"{events} of {partitions} in {out}"
 
-    def _tell(self, imported: Import, tables: Place) -> None:
+    def _tell(self, imported: Import, tables: Place, began: int) -> None:
         """What only the evidence tells, into its tables."""
-        told = evidence_tables.told_by(imported)
+        told = evidence_tables.told_by(imported, began)
         for rows in told.values():
             for row in rows:
                 if row.get("path"):

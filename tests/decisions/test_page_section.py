@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from replication.cli import main
-from replication.decisions.page_section import MOST, section_html
+from replication.decisions.page_section import MOST, decisions_html
 from replication.reports.safe_text import escaped
 from tests.changed_evidence import INCIDENTS
 
@@ -40,8 +40,8 @@ def row(topic: str, costs: str) -> dict[str, Any]:
 
 def test_the_costliest_come_first_and_the_rest_is_counted() -> None:
     rows = [row(f"t{n}", "nothing") for n in range(MOST + 1)] + [row("<b>", "promised")]
-    section = section_html(rows)
+    section = decisions_html(rows)
     assert section.index("&lt;b&gt;-0") < section.index("t0-0")
     assert "<b>" not in section
     assert "2 partitions more" in section
-    assert section_html([]) == ""
+    assert decisions_html([]) == ""

@@ -10,7 +10,7 @@ import pytest
 from replication.cli import main
 from replication.evidence.log_directories.record_payloads import read_record_identities
 from replication.evidence.log_directories.segments import RecordBatch, read_batches
-from replication.recovery import tracing
+from replication.recovery import trace_command, tracing
 from tests.evidence.segment_bytes import Record, batch
 from tests.recovery.lost_evidence import lines_of, lost_evidence
 
@@ -122,6 +122,24 @@ def test_a_call_that_names_no_record_is_refused(
 ) -> None:
     assert main(["trace", str(INCIDENTS / "unclean_election__4.1.1"), *words]) == 2
     assert capsys.readouterr().err.startswith("replication-analyzer trace: ")
+
+
+def test_evidence_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the judgement, before the record's bytes are looked up again."""
+    evidence = lost_evidence(tmp_path / "e", batch(3, Record(b"v", key=b"k3")), 4)
+    segment = evidence / "broker-1" / "t-0" / f"{0:020d}.log"
+    judged = trace_command.progress.doing
+
+    def changed(what: str) -> None:
+        if what == "looking for the record":
+            segment.write_bytes(segment.read_bytes())
+        judged(what)
+
+    monkeypatch.setattr(trace_command.progress, "doing", changed)
+    assert main(["trace", str(evidence), "--key", "k3"]) == 2
+    assert "changed while it was read" in capsys.readouterr().err
 
 
 def test_escapes_in_records_do_not_reach_a_terminal(

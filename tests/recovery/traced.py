@@ -8,15 +8,17 @@ that does not know the product's copies; lost or not as the truth has it, or sai
 """
 
 import json
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from replication.evidence.importer import import_evidence
 from replication.evidence.log_directories.record_payloads import read_record_identities
 from replication.evidence.log_directories.segments import RecordBatch, read_batches
+from replication.protocol.judgement.bounded import fold_all
+from replication.recovery.tracing import Asked, traced
 from tests.kafka_lab.truth import PartitionTruth, load_truths
 
 Name = tuple[str, int, str, int]
@@ -41,18 +43,19 @@ def held(evidence: Path) -> dict[Name, set[tuple[str, int]]]:
 
 
 def stories(evidence: Path, clients: set[str]) -> list[dict[str, Any]]:
-    """What `trace` tells of all records of these clients."""
-    told = []
-    for client in sorted(clients):
-        ran = subprocess.run(
-            [sys.executable, "-m", "replication", "trace", str(evidence), "--client", client,
-             "--format", "json"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if ran.returncode not in (0, 1):
-            raise AssertionError(ran.stderr[-500:])
-        told += json.loads(ran.stdout)["records"]
-    return told
+    """What `trace` tells of all records of these clients; the evidence is read once."""
+    imported = import_evidence([evidence])
+    folded = fold_all(imported.events())
+    answer = {
+        "losses": [x for f in folded for x in f.answer.losses],
+        "verdicts": [v for f in folded for v in f.answer.verdicts],
+    }
+    return [
+        story
+        for client in sorted(clients)
+        for part in traced(imported, folded, answer, Asked(client=client))
+        for story in part.stories
+    ]
 
 
 def differences(directory: Path, counts: Counter[str]) -> Iterator[str]:

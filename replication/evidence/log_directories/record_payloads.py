@@ -57,7 +57,8 @@ def read_record_identities(
     LegacyRecord; KIP-31 for inner offsets, KIP-32 for timestamps."""
     where = f"byte {batch.position}"
     if batch.size > LARGEST_BATCH:
-        return Unreadable(str(path), where, f"a batch of {batch.size} bytes was not unpacked")
+        told = f"a batch of {batch.size} bytes was not unpacked: the most are {LARGEST_BATCH}"
+        return Unreadable(str(path), where, told)
     try:
         with path.open("rb") as stream:
             stream.seek(batch.position)
