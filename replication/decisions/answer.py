@@ -1,7 +1,7 @@
 """The answer of `decide` as one JSON-able object (docs/decisions.schema.json)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from replication.decisions.candidates import (
@@ -21,7 +21,7 @@ from replication.decisions.choosing import (
     last_leader,
 )
 from replication.decisions.down import copies_of_the_stopped, perhaps_running
-from replication.decisions.plan import Plan, plan_of
+from replication.decisions.plan import Plan, Step, plan_of, plan_of_older
 from replication.decisions.questions import PROMISED, TIERS
 from replication.decisions.ranges import NO_END, Ranges, has_no_end, size
 from replication.decisions.start_order import start_order
@@ -35,11 +35,12 @@ ALL_KEPT, SOME_LOST, NOT_DECIDED = 0, 1, 3
 
 @dataclass(slots=True)
 class Decision:
-    """All that is answered about one partition."""
+    """All that is answered about one partition. older: the steps that put each older copy back."""
 
     outlook: Outlook
     choice: Choice
     plan: Plan
+    older: list[list[Step]] = field(default_factory=list)
 
 
 def decide(
@@ -55,7 +56,8 @@ def decide(
     copies_of_the_stopped(state, down)
     found = outlook(state, strict=strict, whole=elect is not None, down=down)
     choice = choose(found, elect)
-    return Decision(found, choice, plan_of(found, choice))
+    older = [plan_of_older(found, choice, x) for x in found.older]
+    return Decision(found, choice, plan_of(found, choice), older)
 
 
 def due(states: Iterable[State]) -> Iterator[dict[str, Any]]:
@@ -171,18 +173,22 @@ def partition_json(decision: Decision) -> dict[str, Any]:
                 "alone": [list(run) for run in x.alone],
                 "lost": {tier: _lost(x.lost[tier]) for tier in TIERS} if x.lost else None,
                 "assuming": sorted(x.assuming),
+                "steps": _numbered(steps),
             }
-            for x in of.older
+            for x, steps in zip(of.older, decision.older, strict=True)
         ],
         "candidates": [_candidate(c, of, isr is not None) for c in _ranked(decision)],
         "not_yet": [asdict(n) for n in plan.not_yet],
         "traps": [asdict(t) for t in plan.traps],
         "release_known": plan.release_known,
-        "steps": [
-            {"number": n, **asdict(step), "tried": list(step.tried)}
-            for n, step in enumerate(plan.steps, 1)
-        ],
+        "steps": _numbered(plan.steps),
     }
+
+
+def _numbered(steps: list[Step]) -> list[dict[str, Any]]:
+    return [
+        {"number": n, **asdict(step), "tried": list(step.tried)} for n, step in enumerate(steps, 1)
+    ]
 
 
 def exit_status(decisions: Sequence[Decision]) -> int:

@@ -89,6 +89,7 @@ _IDS_Z = "zookeeper-shell.sh Z ls /brokers/ids"
 _IDS_B = "kafka-broker-api-versions.sh --bootstrap-server B"
 _IS_ON = r"unclean\.leader\.election\.enable=true"
 
+PUT_BACK = "put_back"
 COPY, DUMP, STOP, START, FOLLOW = "copy", "dump", "stop", "start", "start_to_follow"
 LEAD, LEAD_UNCLEANLY = "start_to_lead", "start_to_lead_uncleanly"
 ELECT, PREFER, UNCLEAN_OFF, LEADERLESS = "elect_uncleanly", "prefer", "unclean_off", "leaderless"
@@ -100,6 +101,13 @@ ROWS = (
         "rm -r SAFE/broker-{broker}/{topic}-{partition}",
         "at best while the broker is stopped; with all directories of the partition beside it "
         "whose names end in -delete, -stray or -future", hides=".", at_broker=True),
+    Row(PUT_BACK, (0, 8), None, BOTH,
+        "mv {directory} SAFE/broker-{broker}/{topic}-{partition}-as-found && "
+        "cp -a OLDER/{topic}-{partition} {directory}",
+        "diff -r OLDER/{topic}-{partition} {directory}", "nothing",
+        "rm -r {directory} && mv SAFE/broker-{broker}/{topic}-{partition}-as-found {directory}",
+        "OLDER is the folder that has the older copy; the copy's name and owner have to be those "
+        "of the directory that it takes the place of", hides=".", at_broker=True),
     Row(DUMP, (0, 8), (2, 0), (ZOOKEEPER,),
         "kafka-run-class.sh kafka.tools.DumpLogSegments --deep-iteration --files " + _SEGMENTS,
         "the same command", _NAMED, _READS, shows=_IS_NAMED, at_broker=True),

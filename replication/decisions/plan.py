@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from replication.decisions import commands
-from replication.decisions.candidates import Candidate, Outlook, last_known, struck_at_start
+from replication.decisions.candidates import (
+    Candidate,
+    Older,
+    Outlook,
+    last_known,
+    struck_at_start,
+)
 from replication.decisions.choosing import ANY, ELECT, KEEP, NOTHING_TO_DECIDE, START, Choice
 from replication.decisions.commands import Row, row_of
 from replication.decisions.ranges import ranges_in_words
@@ -74,12 +80,51 @@ def plan_of(outlook: Outlook, choice: Choice) -> Plan:
     )
 
 
+def plan_of_older(outlook: Outlook, choice: Choice, older: Older) -> list[Step]:
+    """The steps that put an older copy back in the place of its broker's directory and elect it;
+    none where what it would lose is not known, or its broker is no replica."""
+    of_it = [c for c in outlook.candidates if c.replica == older.replica]
+    if not older.lost or not of_it:
+        return []
+    steps = _Steps(outlook, choice)
+    steps.put_back(of_it[0])
+    return steps.steps
+
+
 class _Steps:
     def __init__(self, outlook: Outlook, choice: Choice) -> None:
         self.outlook, self.choice = outlook, choice
         self.release, self.mode = release_of(outlook), mode_of(outlook)
         self.chosen = chosen_of(outlook, choice)
         self.steps: list[Step] = []
+
+    def put_back(self, to: Candidate) -> None:
+        """An older copy in the place of this candidate's directory, which then is to lead."""
+        candidates = self.outlook.candidates
+        for c in candidates:
+            words = f"Copy the partition's directory of broker {c.replica}."
+            self._add(commands.COPY, c.replica, words)
+        for c in candidates:
+            if c.runs:
+                words = f"Stop broker {c.replica}, so that nobody fetches or leads meanwhile."
+                self._add(commands.STOP, c.replica, words)
+        words = f"Put the older copy in the place of broker {to.replica}'s directory."
+        self._add(commands.PUT_BACK, to.replica, words)
+        row = row_of(commands.ELECT, self.release, self.mode)
+        if row is not None and row.sets_only:
+            self._add(commands.ELECT, to.replica, "Allow unclean elections of this topic.")
+            words = f"Start broker {to.replica}, and no other before it."
+            self._add(commands.LEAD_UNCLEANLY, to.replica, words)
+        else:
+            self._add(commands.START, to.replica, f"Start broker {to.replica}, and no other.")
+            words = f"If nobody leads the partition then: elect broker {to.replica} uncleanly."
+            self._add(commands.ELECT, to.replica, words)
+        for c in candidates:
+            if c is not to:
+                words = f"Start broker {c.replica}: it cuts its log to that of broker {to.replica}."
+                self._add(commands.FOLLOW, c.replica, words, cuts=True)
+        if self._setting_is_left_on() or self._followers_need_the_setting():
+            self._add(commands.UNCLEAN_OFF, to.replica, "Take the setting back.")
 
     def add_all(self) -> None:
         for number in self._to_copy():

@@ -22,6 +22,7 @@ TIERS = {
     "committed": "committed",
     "acknowledged_by_leader": "acknowledged with acks=1",
 }
+PROMISED = tuple(tier for tier in TIERS if tier != "acknowledged_by_leader")
 OPEN = {
     "histories_differ": "Several histories fit the evidence, and they differ in who has what.",
     "too_many_histories": "More histories fit the evidence than are followed.",
@@ -145,9 +146,8 @@ def _one_failure_away(row: dict[str, Any]) -> list[str]:
 
 def _offsets_of(c: dict[str, Any], *, surely: bool) -> set[tuple[int, int | None]]:
     """Ranges of promised records that a candidate loses."""
-    promised = [t for t in TIERS if t != "acknowledged_by_leader"]
     kinds = ("surely",) if surely else ("surely", "perhaps")
-    return {(a, b) for t in promised for kind in kinds for a, b in c["lost"][t][kind]}
+    return {(a, b) for t in PROMISED for kind in kinds for a, b in c["lost"][t][kind]}
 
 
 def _runs(ranges: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
@@ -222,8 +222,9 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
     n, advice = row["replica"], row["advice"]
     if advice == "show_both":
         told = " and ".join(f"broker {r}" for r in row["rivals"])
-        yield f"  YOURS TO CHOOSE  {told} each lose what another keeps. No rule tells whose records"
-        yield "  matter more. The plan for broker N: --elect N."
+        yield f"  YOURS TO CHOOSE  {told} each lose what another keeps. No rule tells whose"
+        yield "  records matter more. The plan for broker N: --elect N. Whichever leads, what only"
+        yield "  the other has can be produced again from its copy: `replication-analyzer recover`."
         return
     if advice == "undecided":
         yield "  NOT DECIDED  In the order of the worst that each may cost: " + ", ".join(
@@ -301,6 +302,20 @@ def _lost_anyway(row: dict[str, Any]) -> Iterator[str]:
                 f"    Put back in the place of broker {x['replica']}'s directory, and elected, it "
                 f"would lose: {lost}."
             )
+        yield from _older_steps(x)
+
+
+def _older_steps(x: dict[str, Any]) -> Iterator[str]:
+    """How to put an older copy back: step by step where that loses nothing promised."""
+    if not x["steps"]:
+        return
+    if any(x["lost"][tier][kind] for tier in PROMISED for kind in ("surely", "perhaps")):
+        yield "    The steps for that: --format json, older_copies."
+        return
+    yield "    The steps for that, in place of the plan below (nothing of it was run):"
+    for step in x["steps"]:
+        yield f"    {step['number']}. {step['words']}"
+        yield from step_words(step)
 
 
 def _candidate(row: dict[str, Any], c: dict[str, Any]) -> Iterator[str]:

@@ -195,9 +195,18 @@ class Producing:
         self._group = self.kafka.Consumer(
             {**self._connection(), "group.id": self.plan.identity, "enable.auto.commit": False}
         )
-        noted = self._group.committed([self._note()], _SECONDS)[0]
-        if noted.error is not None:
-            raise Refused(f"{self.target.bootstrap}: progress cannot be read: {noted.error}")
+        try:
+            noted = self._group.committed([self._note()], _SECONDS)[0]
+            why_not = noted.error
+        except self.kafka.KafkaException as error:
+            why_not = _said(error)
+        if why_not is not None:
+            raise Refused(
+                f"{self.target.bootstrap}: the progress, which is kept as an offset of a consumer "
+                f"group, cannot be read ({why_not}). Has every partition of __consumer_offsets a "
+                "leader? kafka-topics.sh --describe --unavailable-partitions tells. With "
+                f"--no-transactions none is needed: {GUARANTEES[BY_FILE]}"
+            )
         self.done = max(noted.offset, 0)
         if is_first:
             self._write_note()

@@ -44,7 +44,7 @@ def groups_text(answer: dict[str, Any]) -> list[str]:
     names = list(dict.fromkeys(row["group"] for row in rows))
     more = f" and {len(names) - MOST_MEMBERS} more" if len(names) > MOST_MEMBERS else ""
     lines = [f"HURT  {counted(len(names), 'consumer group')}: {_few(names)}{more}"]
-    lines += [f"  {sentence}" for sentence in _together(rows)]
+    lines += [f"  {sentence}" for sentence in _together(rows, len(names))]
     return [*lines, f"  each of them: {MORE_BY}", ""]
 
 
@@ -52,14 +52,16 @@ def _few(names: list[str]) -> str:
     return ", ".join(names[:MOST_MEMBERS])
 
 
-def _together(rows: list[dict[str, Any]]) -> Iterator[str]:
+def _together(rows: list[dict[str, Any]], groups: int) -> Iterator[str]:
+    who = "It" if groups == 1 else "They"
     read = sum(row["lost_read"] for row in rows)
     if read:
-        yield f"They had read lost records: {read:,} in all, each counted for each group."
+        each = "" if groups == 1 else ", each counted for each group that read it"
+        yield f"{who} had read lost records: {read:,} in all{each}."
     for field, what in (("skipped", "skip"), ("read_again", "read again")):
         total = sum(row[field] for row in rows)
         if total:
-            yield f"They will {what} {total:,} {'record' if total == 1 else 'records'}."
+            yield f"{who} will {what} {total:,} {'record' if total == 1 else 'records'}."
     beyond = sum("committed_beyond_the_end" in row["effects"] for row in rows)
     if beyond:
         yield f"Committed offsets beyond the end of the log: {beyond:,}."

@@ -11,7 +11,7 @@ from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground import picture
 from replication.protocol.ground.topic_partition import State
 from replication.reports.assumption_words import granted_text
-from replication.reports.do_now import do_now_text
+from replication.reports.do_now import GONE, do_now_text, sends_to_decide
 from replication.reports.group_words import groups_text
 from replication.reports.headline import headline, undecided, what_settles
 from replication.reports.inventory_words import counted, inventory_text, span_of
@@ -69,11 +69,15 @@ def with_paths(text: str, paths: list[str]) -> str:
 def what_now_text(answer: dict[str, Any]) -> list[str]:
     """Where to go on, if there is something to decide: records are gone from the leader, replicas
     differ, or a partition whose elections are known has no leader."""
-    gone = any(x["status"] in ("lost", "recoverable", "undetermined") for x in answer["losses"])
-    leaderless = any(p["leader"] is None and p["elections"] for p in answer["partitions"])
-    if not (gone or answer["divergences"] or leaderless):
+    if not sends_to_decide(answer):
         return []
-    return ["", "Which replica is to lead now, at what cost: replication-analyzer decide PATH"]
+    lines = [""]
+    if any(x["surviving_copies"] for x in answer["losses"] if x["status"] in GONE):
+        lines.append(
+            "The records that a copy still has: replication-analyzer recover PATH --out back"
+        )
+    lines.append("Which replica is to lead now, at what cost: replication-analyzer decide PATH")
+    return lines
 
 
 def _diverged(answer: dict[str, Any]) -> list[str]:

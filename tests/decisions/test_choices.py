@@ -101,6 +101,14 @@ def test_an_older_copy_is_judged_as_if_it_were_put_back() -> None:
     (older,) = found.outlook.older
     assert (older.replica, older.kind, older.alone) == (A, "older", [(1, 2)])
     assert older.lost["acknowledged_by_isr"].surely == [(2, 3)]
+    (steps,) = found.older
+    done = [s.action for s in steps]
+    back = done.index("put_back")
+    assert set(done[:back]) <= {"copy", "stop"}
+    follow = ["start_to_follow", "start_to_follow"]
+    assert done[back + 1 :] == ["start", "elect_uncleanly", *follow, "unclean_off"]
+    assert (steps[back].broker, steps[back].copy_first) == (A, None)
+    assert all(s.copy_first for s in steps if s.action == "start_to_follow")
     assert lost(found, A, "acknowledged_by_isr") == ([(1, 3)], [])
     assert "Put back in the place of broker 1's directory, and elected, it would" in shown(found)
 

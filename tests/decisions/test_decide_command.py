@@ -119,7 +119,7 @@ def test_diagnose_points_there(incident: str, capsys: pytest.CaptureFixture[str]
     [
         ({}, False),
         ({"losses": [{"status": "recovered"}]}, False),
-        ({"losses": [{"status": "recoverable"}]}, True),
+        ({"losses": [{"status": "recoverable", "surviving_copies": []}]}, True),
         ({"divergences": [{}]}, True),
         ({"partitions": [{"leader": None, "elections": [{}]}]}, True),
         ({"partitions": [{"leader": None, "elections": []}]}, False),
