@@ -88,13 +88,6 @@ class Script:
         """All writes in order."""
         return [step for step, _ in self.steps if isinstance(step, Write)]
 
-    def next_of(self, replica: int, after: int) -> Telling | None:
-        """The first step of a broker's own behind that place."""
-        for step, _ in self.steps[after + 1 :]:
-            if isinstance(step, Stopped | Started | Seen) and step.replica == replica:
-                return step
-        return None
-
 
 def script_of(events: Sequence[Event]) -> Script:
     """The script of one partition's events. Raises CannotTell."""

@@ -141,7 +141,6 @@ def follower_appended(
     spans = log.spans
     spans[-1] = _new(Span, (spans[-1][0], end, own_epoch, its_content))
     log.log_end_offset = known.known_log_end_offset = end
-    known.has_yet_to_fetch = False
     state.applied += 1
     return True
 

@@ -28,22 +28,19 @@ class Replica:
 
     tail_known: the log ends where we think it does. clean_start: whether its last start since it
     last led found a clean stop; None: it has not been seen to start since. stale: the broker lived
-    on after the copy that shows its log, so the log has moved on unseen. may_have_lost_from: the
-    lowest log end that it came back with from a stop that was not seen to be clean, after it had
-    led; came_back_with: from any such stop. partial: only some stretches of the log were seen,
-    and nobody knows where it ends.
-    seen_at: when the log was read beside the running broker for the last time, by its machine's
-    clock; sightings: where it ended then and before, uncut, as (when it was first seen to, log
-    end), the newest last. claimed, fetched and answered are conformance's: a
-    leader's high watermark that no fetch explains yet; whether a follower was seen to fetch at its
-    present log end, and to be answered there. kafka_version: what its broker runs, where brokers
-    run several releases. filed_epoch: the last leader epoch that its epoch file named when it was
-    read last. high_watermark_before_start: the one before a start that was not clean and does not
-    say which one it loaded; as long as the two are equal, it is a bound. crashed: its
-    broker ended without a clean stop and was not seen since. has_yet_to_fetch: it has come to
-    follow in its leader epoch, of which it had known nothing before, and has not cut its log since.
-    followed_from: where its log ended as it came to follow, by its lines. shown_end: where the log
-    ended in the last copy that shows its records; None: its broker was seen to run since.
+    on after the copy that shows its log, so the log has moved on unseen. came_back_with: the lowest
+    log end that it came back with from a stop that was not seen to be clean. partial: only some
+    stretches of the log were seen, and nobody knows where it ends. seen_at: when the log was read
+    beside the running broker for the last time, by its machine's clock; sightings: where it ended
+    then and before, uncut, as (when it was first seen to, log end), the newest last. claimed,
+    fetched and answered are conformance's: a leader's high watermark that no fetch explains yet;
+    whether a follower was seen to fetch at its present log end, and to be answered there.
+    kafka_version: what its broker runs, where brokers run several releases. filed_epoch: the last
+    leader epoch that its epoch file named when it was read last. high_watermark_before_start: the
+    one before a start that was not clean and does not say which one it loaded; as long as the two
+    are equal, it is a bound. crashed: its broker ended without a clean stop and was not seen since.
+    shown_end: where the log ended in the last copy that shows its records; None: its broker was
+    seen to run since.
     """
 
     replica: int
@@ -68,7 +65,6 @@ class Replica:
     term_occurrence: int = 0
     checkpointed: tuple[int | None, int] | None = None
     promised_below: tuple[tuple[int, int] | None, int] | None = None
-    may_have_lost_from: int | None = None
     came_back_with: int | None = None
     partial: bool = False
     claimed: int | None = None
@@ -77,12 +73,9 @@ class Replica:
     kafka_version: str | None = None
     filed_epoch: int | None = None
     seen_at: int | None = None
-    obeyed_partition_epoch: int | None = None
     sightings: list[tuple[int, int]] = field(default_factory=list)
     high_watermark_before_start: int | None = None
     crashed: bool = False
-    has_yet_to_fetch: bool = False
-    followed_from: int | None = None
     shown_end: int | None = None
 
     @property
@@ -101,11 +94,7 @@ class Replica:
 
 @dataclass(slots=True)
 class Registration:
-    """What the controller last recorded of the partition. last_members: the last ISR with any.
-
-    outside: by replica, the newest partition epoch whose ISR had members, but not this one.
-    told_since: the leader epoch since which no record of a controller's is missing.
-    """
+    """What the controller last recorded of the partition. last_members: the last ISR with any."""
 
     leader: int | None = None
     leader_epoch: int = -1
@@ -117,8 +106,6 @@ class Registration:
     election_kind: str | None = None
     event_id: str = ""
     last_members: tuple[int, ...] | None = None
-    outside: dict[int, int] = field(default_factory=dict)
-    told_since: int = 0
 
 
 @dataclass(slots=True)
@@ -126,22 +113,13 @@ class LeaderTerm:
     """One stretch of leadership: a broker leading in an epoch between its starts.
 
     start_offset: the leader's log end when it took over, None if never seen. occurrence counts the
-    same broker leading again in the same epoch after a restart (ZooKeeper mode). re_elected: it had
-    led in an earlier epoch, and neither followed nor stopped in between, as far as was seen.
-    led_until_now_in: the earlier epoch, where the leader itself told so as it started.
-    isr_before: the last ISR with members before the election. unclean_permitted and
+    same broker leading again in the same epoch after a restart (ZooKeeper mode). led_until_now_in:
+    the earlier epoch, where the leader itself told so as it started. unclean_permitted and
     min_insync_replicas: whether unclean election was allowed then, and how many members acks=all
     needed. started_at: the step of the fold that noted its start.
-    outside_at: the newest partition epoch before the election whose ISR the leader was not in.
     ended: how its leader's own lines end it: stopped, followed or re_elected (in a later epoch);
-    None where no line does. end_high_watermark: the leader's at the end of the term, by the line
-    that ends it or by what it wrote when it was stopped cleanly. end_log_end_offset: what it held
-    then, by that line, or by what it had when it was next seen. end_is_certain: no more can have
-    been lost with its storage in between. took_all: whether its ISR ever had as many members as
-    acks=all needed then, by what the controller recorded; None: not told. always_in_isr: the
-    followers that were in every such ISR of it. told_since: the leader epoch since which no record
-    of a controller's is missing up to this one. followers: who came to follow it in its epoch, by
-    their own lines.
+    None where no line does. end_log_end_offset: what it held then, by that line, or by what it had
+    when it was next seen. end_is_certain: no more can have been lost with its storage in between.
     """
 
     leader_epoch: int
@@ -150,26 +128,18 @@ class LeaderTerm:
     start_offset: int | None = None
     high_watermark: int | None = None
     isr: tuple[int, ...] | None = None
-    isr_before: tuple[int, ...] | None = None
     election_kind: str | None = None
     recorded: bool = False
     observed_at: int | None = None
     event_id: str = ""
     start_event_id: str = ""
-    re_elected: bool = False
     led_until_now_in: int | None = None
     unclean_permitted: bool | None = None
-    outside_at: int | None = None
     started_at: int = 0
     ended: str | None = None
-    end_high_watermark: int | None = None
     end_log_end_offset: int | None = None
     end_is_certain: bool = False
     min_insync_replicas: int | None = None
-    took_all: bool | None = None
-    always_in_isr: tuple[int, ...] | None = None
-    told_since: int = 0
-    followers: tuple[int, ...] = ()
 
     @property
     def order(self) -> tuple[int, int]:
@@ -199,12 +169,7 @@ class Promise:
 
 @dataclass(slots=True)
 class Truncation:
-    """One cut of a replica's log, as observed or as the rule gives. at: the step of the fold.
-
-    partition_epoch: of the controller's word that the replica had followed by then.
-    before_fetching: it had fetched nothing in that leader epoch by then. from_is_told: a line tells
-    from_offset, or did when the replica came to follow; else its log had that end long before.
-    """
+    """One cut of a replica's log, as observed or as the rule gives. at: the step of the fold."""
 
     replica: int
     from_offset: int | None
@@ -214,11 +179,7 @@ class Truncation:
     observed_at: int | None
     dropped: list[Span]
     term_epoch: int | None
-    inferred: bool = False
     at: int = 0
-    partition_epoch: int | None = None
-    before_fetching: bool = False
-    from_is_told: bool = False
 
 
 @dataclass(slots=True)
@@ -395,19 +356,6 @@ class History:
             count = standing
             self._standing[kind] = (count, highest)
         return count, highest
-
-    def removed_below(self, latest_term: tuple[int, int] | None) -> int:
-        """Up to where records promised by the end of a term were removed lawfully since; of a
-        promise that nothing dates: where any were."""
-        below = 0
-        for removal in self.removals:
-            if latest_term is not None and removal.leader_epoch <= latest_term[0]:
-                same = [t.occurrence for t in self.terms if t.leader_epoch == latest_term[0]]
-                last = min(latest_term[1], max(same, default=0))
-                if (removal.leader_epoch, removal.occurrence) < (latest_term[0], last):
-                    continue
-            below = max(below, removal.below)
-        return below
 
     def note_commitments(self) -> None:
         """Keeps count of what was added to commitments."""

@@ -35,11 +35,6 @@ def joined_alike(ranges: Iterable[tuple[int, int, Said]]) -> list[tuple[int, int
     return result
 
 
-def is_promised_from(state: State, holder: Replica, first: int) -> bool:
-    """Whether anything at or past an offset may have been promised to anybody."""
-    return (holder.high_watermark or 0) > first or state.history.promised_up_to() > first
-
-
 def _promised(state: State, holder: Replica, first: int, end: int) -> Iterator[tuple[str, Span]]:
     """(tier, span) of every promise about offsets in [first, end), the strongest first."""
     told = [

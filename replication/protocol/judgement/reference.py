@@ -6,7 +6,6 @@ from replication.protocol.ground.events import UNCLEAN_KINDS
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
 
-LEADERS_NAME = "the leader's name (kafka-topics --describe)"
 # Elections of a replica that need not have had all that was committed.
 UNSURE_KINDS = (*UNCLEAN_KINDS, "unknown", None)
 

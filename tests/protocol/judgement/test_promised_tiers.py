@@ -1,7 +1,7 @@
 """The strongest promise about each record of a log: where it is cut, and what counts for which."""
 
 from replication.protocol.ground import events as ev
-from replication.protocol.judgement.promised_tiers import by_tier, is_promised_from
+from replication.protocol.judgement.promised_tiers import by_tier
 from tests.protocol.judgement.danger_stories import live, of_two
 
 
@@ -37,7 +37,3 @@ def test_what_a_high_watermark_covers_is_committed() -> None:
     leader = state.replicas[1]
     leader.high_watermark = 7
     assert by_tier(state, leader, 0, 10) == [(0, 7, "committed"), (7, 10, "acknowledged_by_leader")]
-    assert is_promised_from(state, leader, 6)
-    leader.high_watermark = None
-    assert is_promised_from(state, leader, 9)
-    assert not is_promised_from(state, leader, 10)

@@ -26,7 +26,7 @@ from replication.protocol.ground.topic_partition import (
 def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> None:
     """A broker loaded the log: a new process, or a line of one that runs already."""
     replica = replica_of(state, fact.replica)
-    replica.stopped, replica.has_yet_to_fetch, replica.followed_from = False, False, None
+    replica.stopped = False
     if not fact.clean and not _is_told_again(replica, fact.log_end_offset):
         _note_unclean_start(state, replica, fact.log_end_offset)
     if replica.known_log_end_offset is not None and not replica.just_started:
@@ -65,9 +65,7 @@ def _is_told_again(replica: Replica, end: int | None) -> bool:
 
 def _note_unclean_start(state: State, replica: Replica, log_end_offset: int | None) -> None:
     """What a replica came back with from a stop that was not seen to be clean."""
-    end, lowest = log_end_offset or 0, replica.may_have_lost_from
-    if state.history.has_led(replica.replica):
-        replica.may_have_lost_from = end if lowest is None else min(lowest, end)
+    end = log_end_offset or 0
     if log_end_offset is not None and replica.known_log_end_offset is not None:
         before = replica.came_back_with
         replica.came_back_with = end if before is None else min(before, end)

@@ -15,9 +15,6 @@ def partition_described(state: State, event: ev.Event, fact: ev.PartitionDescrib
         value = getattr(fact, name)
         if value is not None:
             setattr(state.settings, name, value)
-    now = state.registration
-    if now.isr:
-        _note_members(state, now.leader_epoch, now.leader, now.isr, fact.assigned_replicas)
     state.ever_assigned.update(fact.assigned_replicas or ())
 
 
@@ -25,12 +22,8 @@ def leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecord
     """An election or a change of the ISR; an older one changes the history alone."""
     state.ever_assigned.update(fact.assigned_replicas or ())
     newer = _is_newer(state, fact)
-    if newer and _is_behind_a_gap(state, fact):
-        state.registration.told_since = fact.leader_epoch
     if fact.leader is not None and fact.election_kind is not None:
-        _note_election(state, event, fact, fact.leader, newer)
-    if fact.isr:
-        _note_members(state, fact.leader_epoch, fact.leader, fact.isr, fact.assigned_replicas)
+        _note_election(state, event, fact, fact.leader)
     if fact.isr and fact.assigned_replicas:
         _refute_outsiders(state, event, fact)
     if newer:
@@ -38,10 +31,7 @@ def leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecord
         _register(state, event, fact)
 
 
-def _note_election(
-    state: State, event: ev.Event, fact: ev.LeadershipRecorded, leader: int, newer: bool
-) -> None:
-    registration = state.registration
+def _note_election(state: State, event: ev.Event, fact: ev.LeadershipRecorded, leader: int) -> None:
     term = term_of(state, fact.leader_epoch, leader)
     term.recorded = True
     term.event_id = term.event_id or state.witness(event)
@@ -52,41 +42,10 @@ def _note_election(
     note_recorded(state, term)
     if term.observed_at is None:
         term.observed_at = event.observed_at
-    if newer:
-        term.told_since = registration.told_since
-    if newer and registration.last_members is not None:
-        term.isr_before = registration.last_members
-        term.outside_at = registration.outside.get(leader)
     if term.unclean_permitted is None:
         term.unclean_permitted = state.settings.unclean_leader_election
     if term.min_insync_replicas is None:
         term.min_insync_replicas = state.settings.min_insync_replicas
-
-
-def _note_members(
-    state: State,
-    leader_epoch: int,
-    leader: int | None,
-    isr: tuple[int, ...],
-    replicas: tuple[int, ...] | None,
-) -> None:
-    """Notes whether a term's leader took records at acks=all (Partition.appendRecordsToLeader), and
-    which followers it had to wait for all the while.
-
-    What the setting was before anything tells of it, nobody knows; the replication factor may cap
-    it (KIP-966). replicas: the assignment, where it is told anew.
-    """
-    needed = state.settings.min_insync_replicas
-    assigned = len(replicas or state.settings.assigned_replicas or isr)
-    enough = needed is None or len(isr) >= min(needed, assigned)
-    for term in reversed(state.history.terms):
-        if term.leader_epoch < leader_epoch:
-            return
-        if (term.leader_epoch, term.leader) == (leader_epoch, leader):
-            term.took_all = bool(term.took_all or enough)
-            if enough:
-                before = isr if term.always_in_isr is None else term.always_in_isr
-                term.always_in_isr = tuple(m for m in before if m in isr and m != leader)
 
 
 def _refute_earlier_epoch(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:
@@ -112,9 +71,6 @@ def _register(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> Non
     if fact.isr is not None:
         registration.isr = fact.isr
         registration.last_members = fact.isr or registration.last_members
-    if fact.isr and fact.partition_epoch is not None:
-        for replica in state.ever_assigned.difference(fact.isr):
-            registration.outside[replica] = fact.partition_epoch
     registration.eligible_leader_replicas = fact.eligible_leader_replicas or ()
     registration.last_known_leader_replicas = fact.last_known_leader_replicas or ()
     registration.recovering = bool(fact.recovering)
@@ -143,13 +99,6 @@ def _is_newer(state: State, fact: ev.LeadershipRecorded) -> bool:
     if fact.partition_epoch is not None and registration.partition_epoch is not None:
         return fact.partition_epoch > registration.partition_epoch
     return fact.leader_epoch >= registration.leader_epoch
-
-
-def _is_behind_a_gap(state: State, fact: ev.LeadershipRecorded) -> bool:
-    """Whether records of leader epochs before this one are missing. Of how an election came about
-    tells who knows what was before."""
-    missing = fact.leader_epoch > state.registration.leader_epoch + 1
-    return missing and fact.election_kind in (None, "unknown")
 
 
 def _refute_outsiders(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:

@@ -23,26 +23,19 @@ from replication.protocol.ground.topic_partition import Replica, State, Truncati
 def became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> None:
     """A replica follows a leader, or goes on following it in a later epoch."""
     replica = replica_of(state, fact.replica)
-    is_told = fact.log_end_offset is not None or (replica.just_started and replica.tail_known)
     take_log_end(state, replica, event, fact.log_end_offset)
     promise_by_line(state, replica, event, fact)
     lives_on(state, replica)
     end_term(state, replica, "followed", fact)
     replica.role = "follower"
-    replica.followed_from = replica.log.log_end_offset if is_told else None
-    replica.obeyed_partition_epoch = fact.partition_epoch
     replica.just_started = False
     replica.leader = fact.leader
     if fact.leader is not None:
         # Its leader was elected, though no line of that leader or of the controller may say so.
         term = term_of(state, fact.leader_epoch, fact.leader)
         term.event_id = term.event_id or state.witness(event)
-        if fact.replica not in term.followers:
-            term.followers = (*term.followers, fact.replica)
-    known = replica.leader_epoch
-    if known != fact.leader_epoch:
+    if replica.leader_epoch != fact.leader_epoch:
         replica.led_in_epoch = False
-    replica.has_yet_to_fetch = known is not None and known < fact.leader_epoch
     replica.leader_epoch = fact.leader_epoch
 
 
@@ -50,7 +43,6 @@ def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     """A cut, to where the line says, or else to where the rule of the version cuts."""
     replica = replica_of(state, fact.replica)
     target = _target(state, event, fact, replica)
-    before_fetching, replica.has_yet_to_fetch = replica.has_yet_to_fetch, False
     end = fact.from_offset
     if end is None and (replica.tail_known or replica.log.log_end_offset > target):
         end = replica.log.log_end_offset
@@ -75,14 +67,9 @@ def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
             event.observed_at,
             dropped,
             replica.leader_epoch,
-            fact.to_offset is None,
             state.applied,
-            replica.obeyed_partition_epoch,
-            before_fetching,
-            end is not None and _is_told(state, replica, fact, end),
         )
     )
-    replica.followed_from = None if replica.followed_from is None else target
     if replica.high_watermark is not None:
         is_bound = replica.known_high_watermark is None and fact.reason != "high_watermark"
         replica.high_watermark = min(replica.high_watermark, target)
@@ -93,13 +80,6 @@ def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
             event,
             f"broker {fact.replica} truncated to {target} while it led; a leader never does",
         )
-
-
-def _is_told(state: State, replica: Replica, fact: ev.Truncated, end: int) -> bool:
-    """Whether a line tells where the log ended that is cut, or told it when it came to follow."""
-    if fact.from_offset is not None or state.is_traced(replica.replica):
-        return True
-    return replica.followed_from == end
 
 
 def _target(state: State, event: ev.Event, fact: ev.Truncated, replica: Replica) -> int:
@@ -152,15 +132,12 @@ def _note_last_high_watermark(
     later = takewhile(lambda term: term.leader_epoch > own, reversed(state.history.terms))
     if any(term.leader_epoch < followed for term in later):
         return
-    if led.end_high_watermark is None:
-        led.end_high_watermark = high_watermark
-        promise_committed(state, replica, high_watermark, event, "start_line", led.order)
+    promise_committed(state, replica, high_watermark, event, "start_line", led.order)
 
 
 def follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended) -> None:
     """Records as the line names them, or else its leader's at these offsets, as far as known."""
     replica = replica_of(state, fact.replica)
-    replica.has_yet_to_fetch = False
     if fact.leader_epoch is not None or fact.content is not None:
         append(state, replica, fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
         return

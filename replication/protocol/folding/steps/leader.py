@@ -32,7 +32,6 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     loaded = replica.log.log_end_offset if _leads_from_load(state, replica, fact) else None
     lives_on(state, replica)
     replica.role, replica.clean_start = "leader", None
-    replica.obeyed_partition_epoch = fact.partition_epoch
     replica.leader = fact.replica
     replica.leader_epoch = fact.leader_epoch
     replica.led_in_epoch = True
@@ -102,23 +101,10 @@ def _note_start(
         term.start_offset = known
         state.history.note_start(term, state.witness(event))
         term.started_at = state.applied
-        if occurrence:
-            term.isr_before = _isr_in(state, fact.leader_epoch)
         term.high_watermark = fact.high_watermark
-        term.re_elected = leads
         term.led_until_now_in = fact.previous_leader_epoch
     if term.observed_at is None:
         term.observed_at = event.observed_at
-
-
-def _isr_in(state: State, leader_epoch: int) -> tuple[int, ...] | None:
-    """The last ISR of an epoch, also where the controller has gone on since."""
-    if state.registration.leader_epoch > leader_epoch:
-        told = [t.isr for t in state.history.terms if t.leader_epoch == leader_epoch and t.isr]
-        later = [t for t in state.history.terms if t.leader_epoch > leader_epoch and t.recorded]
-        told += [t.isr_before for t in later[:1] if t.isr_before]
-        return told[-1] if told else state.registration.last_members
-    return state.registration.last_members
 
 
 def _refute_second_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:

@@ -6,7 +6,7 @@ from replication.protocol.folding.steps.promises import (
     promise_committed,
 )
 from replication.protocol.folding.steps.replica import replica_of, set_aside
-from replication.protocol.folding.steps.terms import last_led, lived_since_it_led, note_log_end
+from replication.protocol.folding.steps.terms import lived_since_it_led, note_log_end
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.leader_epoch_cache import latest_epoch
 from replication.protocol.ground.model import (
@@ -21,7 +21,6 @@ from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.topic_partition import (
     ANY_OCCURRENCE,
     Copy,
-    LeaderTerm,
     Promise,
     Replica,
     State,
@@ -99,9 +98,6 @@ def _take_high_watermark(
     """The checkpointed high watermark: what lies below it was committed, seen or not."""
     led_until_then = fact.stopped and replica.led_in_epoch and not replica.just_started
     led_until_then = led_until_then and not lived_since_it_led(state, replica)
-    led = last_led(state, replica) if led_until_then else None
-    if led is not None and led.end_high_watermark is None and led.ended != "followed":
-        led.end_high_watermark = high_watermark
     latest = max(_epochs_of(replica, fact.spans), default=None)
     replica.checkpointed = (latest, high_watermark)
     replica.high_watermark = min(high_watermark, fact.log_end_offset)
@@ -164,17 +160,4 @@ def _not_held(spans: list[Span], now: list[Span]) -> list[Span]:
 def checkpoint_observed(state: State, event: ev.Event, fact: ev.CheckpointObserved) -> None:
     """A checkpoint file alone, without the log that it speaks of."""
     replica = replica_of(state, fact.replica)
-    led = _led_until_a_clean_stop(state, replica)
-    if led is not None and led.end_high_watermark is None and led.ended == "stopped":
-        led.end_high_watermark = fact.high_watermark
     promise_committed(state, replica, fact.high_watermark, event, "load")
-
-
-def _led_until_a_clean_stop(state: State, replica: Replica) -> LeaderTerm | None:
-    """The term in which a replica led when its broker stopped cleanly, as the start that it has
-    just come from found, and by all of its lines: such a stop writes down how far it committed."""
-    told = any(state.covered(what, replica.replica) for what in ("broker_log", "replica_trace"))
-    came_back = replica.just_started and replica.clean_start is True and replica.led_in_epoch
-    if not told or not came_back or lived_since_it_led(state, replica):
-        return None
-    return last_led(state, replica)

@@ -62,8 +62,6 @@ def end_term(
         term.end_is_certain = term.end_log_end_offset is not None and not short
         if line is None and state.is_traced(replica.replica):
             term.end_log_end_offset, term.end_is_certain = replica.log.log_end_offset, True
-        if line is not None:
-            term.end_high_watermark = line.high_watermark
 
 
 def note_log_end(

@@ -9,7 +9,6 @@ from functools import cache
 from replication.protocol.ground.leader_epoch_cache import end_offset_for_epoch
 from replication.protocol.ground.model import EpochEndOffset, EpochEntry
 from replication.protocol.ground.versions import GENERATIONS, Behaviour, behaviour
-from replication.protocol.rules.acknowledge import acknowledge
 from replication.protocol.rules.high_watermark_of_follower import high_watermark_of_follower
 from replication.protocol.rules.high_watermark_of_leader import (
     RemoteReplica,
@@ -112,9 +111,3 @@ def takes_over(answered: bool, has: bool, flags: Behaviour | None) -> bool:
     end = PAST if has else AT
     told = PAST if answered else AT
     return any(high_watermark_of_follower(told, 0, end, rules) >= PAST for rules in possible(flags))
-
-
-@cache
-def answered_at_all(committed: bool) -> bool:
-    """Whether a producer may have been answered at acks=all for a record, by its high watermark."""
-    return acknowledge("all", PAST, PAST if committed else AT, 1, 1) == "NONE"
