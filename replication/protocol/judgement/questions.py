@@ -6,6 +6,11 @@ Each answers with every outcome that some history gives: True where the promise 
 from replication.protocol.histories.ask import KEPT, Admitted, Outcomes
 from replication.protocol.histories.assumptions import ELECTIONS_AS_RECORDED
 from replication.protocol.histories.filters.at_offset import Claim
+from replication.protocol.histories.moves.by_rule import (
+    BY_COMMON_EPOCH,
+    keeps_by_epoch,
+    truncation_of,
+)
 from replication.protocol.histories.moves.states import At
 
 COMMITTED = "committed_records_survive"
@@ -98,12 +103,27 @@ def _possible(admitted: Admitted, at: At, claim: Claim) -> int:
 
 
 def differ(admitted: Admitted) -> Outcomes:
-    """Whether two replicas hold different records."""
+    """Whether two replicas hold different records, and will when they have followed the leader."""
     line, place = admitted.line, admitted.run.place
     if line.state.settings.deleted:
         return KEPT
     assigned = [place[r] for r in line.assigned or line.replicas if r in place]
-    return frozenset(len({at.records[p] for p in assigned} - {0}) > 1 for at in admitted.ends)
+    return frozenset(
+        len({at.records[p] for p in assigned if _stays(admitted, at, p, leader)} - {0}) > 1
+        for at in admitted.ends
+        for leader in last_leaders(admitted)
+    )
+
+
+def _stays(admitted: Admitted, at: At, place: int, leader: int | None) -> bool:
+    """Whether a replica that follows the leader next may keep the record that it holds."""
+    flags, epochs = admitted.line.flags, admitted.search.records.epochs
+    if leader is None or place == leader or truncation_of(flags) not in BY_COMMON_EPOCH:
+        return True
+    own, leaders = epochs[at.records[place]], epochs[at.records[leader]]
+    if own is None or (leaders is None and at.records[leader]):
+        return True
+    return keeps_by_epoch(own, leaders, flags)
 
 
 QUESTIONS = {

@@ -35,7 +35,13 @@ def test_every_promise_is_a_question() -> None:
         assert all(outcomes for _, outcomes, _ in fates.answer(name))
     assert [fate.stretch.first for fate, _ in fates.broken(COMMITTED)] == [0]
     assert {o for _, o, _ in fates.answer(ACKNOWLEDGED)} == {BROKEN, KEPT}
-    assert differ(fates.runs[0].stretch.admitted) == BROKEN
+    assert differ(fates.runs[0].stretch.admitted) == KEPT  # Broker 1 cuts it once it follows.
+
+
+def test_records_of_one_leader_epoch_are_not_mended_by_following() -> None:
+    forked = [*given(), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0),
+              copy(1, (0, 2, 0, 0), mark=2), copy(2, (0, 2, 0, 1), mark=2), copy(3)]  # fmt: skip
+    assert differ(fates_of(told(forked)).runs[0].stretch.admitted) == BROKEN
 
 
 def test_the_cause_is_the_step_without_which_the_record_survives() -> None:

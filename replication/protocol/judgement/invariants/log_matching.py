@@ -22,7 +22,6 @@ from replication.protocol.judgement.reference import (
     tail_is_known,
     what_is_missing,
 )
-from replication.protocol.judgement.survival import unknown_log
 from replication.protocol.judgement.view import View, assignment_is_known, uncaptured
 
 
@@ -32,20 +31,20 @@ def judge(view: View) -> Verdict:
     verdict = _by_copies(view)
     if verdict.verdict != UNKNOWN or not _have_leader_epochs(view):
         return verdict  # Without leader epochs histories cannot tell records apart that nobody saw.
-    fates, not_known = view.fates, unknown_log(view)
-    if any(o != KEPT for _, o, _ in fates.answer(NAME)) or not_known is not None:
+    if any(o != KEPT for _, o, _ in view.fates.answer(NAME)):
         return verdict
     found = holds(NAME, "no history that fits the evidence leaves two replicas that differ")
-    found.assuming = sorted(fates.assumed_to_hold(NAME))
+    found.assuming = sorted(view.fates.assumed_to_hold(NAME))
     return found
 
 
 def _have_leader_epochs(view: View) -> bool:
-    """Whether records were seen, and each carries its leader epoch: by the release, or, where it is
-    not known, by the logs themselves."""
+    """Whether anything was seen of records, and each carries its leader epoch: by the release, or,
+    where it is not known, by the logs themselves."""
     line = view.fates.line
     if line.flags is not None:
-        return bool(line.labels) and line.flags.has("leader_epoch_in_record_batches")
+        seen = bool(line.labels or line.covered)
+        return seen and line.flags.has("leader_epoch_in_record_batches")
     return bool(line.labels) and all(s.leader_epoch is not None for s in line.labels)
 
 
