@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.joining.one_cluster import ClusterEvidence
+from replication.evidence.metadata_log.metadata_versions import branch_of
 
 
 @dataclass(slots=True)
@@ -36,10 +37,11 @@ def facts_of(cluster: ClusterEvidence, kafka_version: str | None) -> tuple[Clust
         for fact in log.processes
         if fact.kind == "kafka_version"
     }
-    settings = broker_settings(cluster.logs)
+    settings, told = broker_settings(cluster.logs), [kafka_version] if kafka_version else []
+    registered = None if told or versions else _registered_release(cluster)
     facts = ClusterFacts(
         cluster.cluster_id,
-        kafka_versions=[kafka_version] if kafka_version else sorted(versions),
+        kafka_versions=told or sorted(versions) or ([registered] if registered else []),
         controller=_controller(cluster, settings),
         brokers=sorted(
             _brokers(cluster) | (cluster.zookeeper.brokers if cluster.zookeeper else set())
@@ -49,6 +51,11 @@ def facts_of(cluster: ClusterEvidence, kafka_version: str | None) -> tuple[Clust
     if facts.controller == "zookeeper" and (kafka_version is None or versions == {kafka_version}):
         facts.inter_broker_version = settings.get("inter.broker.protocol.version")
     notes = _by_zookeeper(cluster)
+    if registered:
+        notes.append(
+            f"note: no line names the release; the brokers registered the features of Kafka "
+            f"{registered}, and its rules are applied"
+        )
     if kafka_version and versions - {kafka_version}:
         named = ", ".join(sorted(versions))
         notes.append(
@@ -56,6 +63,14 @@ def facts_of(cluster: ClusterEvidence, kafka_version: str | None) -> tuple[Clust
             f"name {named}"
         )
     return facts, notes
+
+
+def _registered_release(cluster: ClusterEvidence) -> str | None:
+    """The one release whose features every broker registered with the controller; else None."""
+    changes = cluster.history.brokers if cluster.history is not None else ()
+    levels = {change.metadata_version for change in changes if change.kind == "registered"}
+    releases = {None if level is None else branch_of(level) for level in levels}
+    return releases.pop() if len(releases) == 1 else None
 
 
 def _printed_settings(logs: Iterable[BrokerLog]) -> list[tuple[int | None, dict[str, str]]]:

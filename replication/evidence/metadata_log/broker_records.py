@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from replication.evidence.metadata_log.history import BrokerChange
 from replication.evidence.metadata_log.log_parts import PlacedRecord
+from replication.evidence.metadata_log.metadata_versions import newest_level
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,13 @@ def _registered(known: Standing | None, entry: PlacedRecord) -> Step:
         fenced=values["fenced"],
         in_controlled_shutdown=values.get("in_controlled_shutdown", False),
     )
-    changes = [_change("registered", now, entry, tuple(values.get("log_dirs", ())))]
+    changes = [
+        replace(
+            _change("registered", now, entry),
+            log_dirs=tuple(values.get("log_dirs", ())),
+            metadata_version=newest_level(values.get("features", ())),
+        )
+    ]
     if not now.fenced:
         changes.append(_change("unfenced", now, entry))
     if now.in_controlled_shutdown:
@@ -63,9 +70,7 @@ def _with_fence(known: Standing | None, entry: PlacedRecord, fenced: bool) -> St
     return now, [_change("fenced" if fenced else "unfenced", now, entry)]
 
 
-def _change(
-    kind: str, now: Standing | None, entry: PlacedRecord, log_dirs: tuple[str, ...] = ()
-) -> BrokerChange:
+def _change(kind: str, now: Standing | None, entry: PlacedRecord) -> BrokerChange:
     return BrokerChange(
         broker=entry.record.values["broker_id"],
         kind=kind,
@@ -73,7 +78,6 @@ def _change(
         incarnation=now.incarnation if now else None,
         at=entry.at,
         metadata_offset=entry.offset,
-        log_dirs=log_dirs,
     )
 
 

@@ -55,6 +55,7 @@ class BrokerChange:
 
     A broker that registers is fenced until it is unfenced. `incarnation` is the process, known from
     its registration; `log_dirs` are directory ids, given by a registration of 3.7 or later.
+    `metadata_version`: the newest level that its release knows, given by one of 3.3 or later.
     """
 
     broker: int
@@ -64,6 +65,7 @@ class BrokerChange:
     at: int
     metadata_offset: int
     log_dirs: tuple[str, ...] = ()
+    metadata_version: int | None = None
 
 
 class TopicLifetime(NamedTuple):
