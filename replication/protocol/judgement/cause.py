@@ -176,7 +176,9 @@ class _OfPath:
         for window, before, at in steps:
             if not (at.committed & ~before.committed) >> self.record & 1:
                 continue
-            if place is None or not window.isrs or any(leader not in i for i in window.isrs):
+            if place is None or not self.search.brokers[place].covered:
+                return False  # It may have fetched it, and lost it again, within the epoch.
+            if not window.isrs or any(leader not in isr for isr in window.isrs):
                 return False
             if self.record in (before.records[place], at.records[place]):
                 return False
