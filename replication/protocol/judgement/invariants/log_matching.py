@@ -39,11 +39,12 @@ def judge(view: View) -> Verdict:
 
 
 def _have_leader_epochs(view: View) -> bool:
-    """Whether anything was seen of records, and each carries its leader epoch: by the release, or,
-    where it is not known, by the logs themselves."""
+    """Whether records were seen, or the lines of several replicas and of no fewer, and each record
+    carries its leader epoch: by the release, or, where it is not known, by the logs themselves."""
     line = view.fates.line
     if line.flags is not None:
-        seen = bool(line.labels or line.covered)
+        told = len(line.replicas) > 1 and line.covered.issuperset(line.replicas)
+        seen = bool(line.labels) or told
         return seen and line.flags.has("leader_epoch_in_record_batches")
     return bool(line.labels) and all(s.leader_epoch is not None for s in line.labels)
 
