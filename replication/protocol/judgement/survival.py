@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
 from replication.protocol.judgement.declared_gaps import unplaced
 from replication.protocol.judgement.loss import Loss
-from replication.protocol.judgement.questions import COMMITTED
+from replication.protocol.judgement.questions import ACKNOWLEDGED, COMMITTED
 from replication.protocol.judgement.reference import what_is_missing
 from replication.protocol.judgement.two_histories import TwoHistories, two_histories, words
 from replication.protocol.judgement.view import View
@@ -39,7 +39,7 @@ def judge_promise(view: View, promise: Promise, rows: list[Loss]) -> Verdict:
         if not_known is not None:
             return unknown(name, *not_known)
         missing = unplaced(view.gaps)
-        if missing and name == COMMITTED:
+        if missing and name in (COMMITTED, ACKNOWLEDGED):
             return unknown(name, f"not all of the evidence is here: {missing}", [missing])
         verdict = holds(name, f"no history that fits the evidence loses {promise.records}")
         verdict.assuming = sorted(fates.assumed_to_hold(name))
