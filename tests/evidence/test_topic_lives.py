@@ -11,12 +11,12 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.broker_lines import BrokerLines
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.lines_by_incarnation import lines_by_incarnation
+from replication.evidence.joining.lives_side_by_side import lives_of_topic
 from replication.evidence.joining.topic_lives import (
     Life,
     Stretch,
     life_of_directory,
     lifetimes_of_lives,
-    lives_of_topic,
     stretches,
 )
 from tests.evidence.test_placement import copy_of
@@ -210,7 +210,9 @@ def test_where_others_saw_more_a_log_created_where_one_was_deleted_begins_a_life
 
 def test_brokers_are_laid_side_by_side_by_number_whatever_their_clocks_say() -> None:
     first = stretches([*LED, line(100, "became_leader", 0)])
-    ahead = [replace_at(f, 5_000_000) for f in [*LED, line(100, "became_follower", 0)]]
+    followed = [line(2, "became_follower", 0), line(100, "became_follower", 0)]
+    begun = [line(1, "log_created"), followed[0], line(3, "became_leader", 1), followed[1]]
+    ahead = [replace_at(f, 5_000_000) for f in begun]
     late = stretches([line(105, "became_follower", 0), line(120, "became_leader", 1)])
     lives = lives_of_topic({1: first, 2: stretches(ahead), 3: late})
     assert [sorted(life.stretches) for life in lives] == [[1, 2], [1, 2, 3]]

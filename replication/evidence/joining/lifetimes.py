@@ -9,6 +9,7 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.collecting.collection import BrokerDirectory
 from replication.evidence.joining.broker_lines import BrokerLines
+from replication.evidence.joining.lives_side_by_side import lives_of_topic
 from replication.evidence.joining.one_cluster import INTERNAL, ClusterEvidence
 from replication.evidence.joining.repeated_lines import each_once
 from replication.evidence.joining.topic_lives import (
@@ -16,7 +17,6 @@ from replication.evidence.joining.topic_lives import (
     Lifetime,
     Stretch,
     lifetimes_of_lives,
-    lives_of_topic,
     stretches,
 )
 
@@ -116,7 +116,7 @@ def _created_anew(
     for topic in sorted(signs.topics() - told - INTERNAL):
         ordered = {broker: lines.of_topic(topic) for broker, lines in brokers.items()}
         facts = {b: list(each_once(f for _, f in found)) for b, found in ordered.items() if found}
-        lives = lives_of_topic(_stretches(facts))
+        lives = lives_of_topic(_stretches(facts), compare=cluster.clocks_compare)
         if len(lives) > 1:
             result[topic] = lives
     return result

@@ -2,9 +2,7 @@
 
 Where no metadata log tells, and most lines print no topic id, a new life shows in what a broker
 prints: another topic id, a controller that names a new topic, a log created where one was deleted,
-a leader epoch that begins again at 0. Each broker's own lines are cut there; the stretches of all
-brokers are laid side by side by their number, and by clocks only where a broker has seen fewer
-lives than others.
+a leader epoch that begins again at 0. Each broker's own lines are cut there.
 """
 
 from collections.abc import Iterable, Iterator
@@ -323,58 +321,6 @@ class Life:
     def ends_deleted(self) -> bool:
         """Whether a broker says that it deleted a log of it."""
         return any(f.kind in GONE for s in self.stretches.values() for f in s.facts)
-
-
-def lives_of_topic(by_broker: dict[int, list[Stretch]]) -> list[Life]:
-    """The lives that all brokers' stretches tell, oldest first.
-
-    A broker that saw as many lives as any saw the same ones. One that saw fewer is laid beside
-    them by printed ids, else by the nearest begin.
-    """
-    count = max((len(found) for found in by_broker.values()), default=0)
-    lives = [Life() for _ in range(count)]
-    fewer = []
-    for broker, found in sorted(by_broker.items()):
-        if len(found) < count:
-            fewer.append((broker, found))
-            continue
-        for life, stretch in zip(lives, found, strict=True):
-            _join(life, broker, stretch)
-    for broker, found in fewer:
-        for which, stretch in _beside(lives, found):
-            _join(lives[which], broker, stretch)
-    return lives
-
-
-def _join(life: Life, broker: int, stretch: Stretch) -> None:
-    life.stretches[broker] = stretch
-    life.topic_id = life.topic_id or stretch.topic_id
-    if stretch.begins and life.begun_at is None:
-        life.begun_at = stretch.first_at
-
-
-def _beside(lives: list[Life], found: list[Stretch]) -> Iterator[tuple[int, Stretch]]:
-    """Which lives the stretches of a broker are of that has not seen all, in their order."""
-    lowest = 0
-    for number, stretch in enumerate(found):
-        highest = len(lives) - (len(found) - number)
-        possible = range(lowest, highest + 1)
-        named = [i for i in possible if stretch.topic_id and lives[i].topic_id == stretch.topic_id]
-        which = named[0] if named else _by_clock(lives, stretch, possible)
-        yield which, stretch
-        lowest = which + 1
-
-
-def _by_clock(lives: list[Life], stretch: Stretch, possible: range) -> int:
-    at = stretch.first_at
-    begins = [(i, lives[i].begun_at) for i in possible]
-    told = [(i, begun) for i, begun in begins if begun is not None]
-    if at is None or not told:
-        return possible[-1]
-    if stretch.begins:
-        return min(told, key=lambda each: abs(each[1] - at))[0]
-    before = [i for i, begun in told if begun - 1_000 <= at]
-    return before[-1] if before else possible[0]
 
 
 # One incarnation: its topic id, and when it was created and deleted, where that is known.

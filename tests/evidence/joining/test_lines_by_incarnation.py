@@ -3,8 +3,9 @@
 from replication.evidence.joining.broker_lines import lines_by_broker
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.lines_by_incarnation import lines_by_incarnation
+from replication.evidence.joining.lives_side_by_side import lives_of_topic
 from replication.evidence.joining.one_cluster import Key
-from replication.evidence.joining.topic_lives import Lifetime, lives_of_topic, stretches
+from replication.evidence.joining.topic_lives import Lifetime, stretches
 from tests.evidence.joining.lines import line, log
 
 TWO: list[Lifetime] = [("a", None, 20), ("b", 20, None)]
