@@ -44,7 +44,7 @@ def _have_leader_epochs(view: View) -> bool:
     line = view.fates.line
     if line.flags is not None:
         told = len(line.replicas) > 1 and line.covered.issuperset(line.replicas)
-        seen = bool(line.labels) or told
+        seen = bool(line.labels or line.last_copy) or told
         return seen and line.flags.has("leader_epoch_in_record_batches")
     return bool(line.labels) and all(s.leader_epoch is not None for s in line.labels)
 
@@ -66,8 +66,6 @@ def _by_copies(view: View) -> Verdict:
             ["the segments of both replicas, read again: the epoch is outside the CRC"],
         )
     missing = uncaptured(view.state)
-    if len(missing) == 1 and _others_are_empty(view, missing[0]):
-        return holds(NAME, f"no replica but that of broker {missing[0]} holds any record")
     known = [
         r
         for r in view.state.replicas.values()
@@ -77,9 +75,7 @@ def _by_copies(view: View) -> Verdict:
     stale = [
         r.replica
         for r in known
-        if r.stale
-        and (not assigned or r.replica in assigned)
-        and not (_followed_alone(view, r) or _alone_above(view, r))
+        if r.stale and (not assigned or r.replica in assigned)
     ]
     if missing or not known:
         names = [f"the log directory of broker {r}" for r in missing]
@@ -118,71 +114,6 @@ def _by_copies(view: View) -> Verdict:
     note = f"; {len(pending)} differences that the next truncation removes" if pending else ""
     ids = ", ".join(str(r.replica) for r in sorted(known, key=lambda r: r.replica))
     return holds(NAME, f"the logs of replicas {ids} agree wherever they overlap{note}")
-
-
-def _others_are_empty(view: View, missing: int) -> bool:
-    """Whether the logs of all other assigned replicas are here to their ends, with nothing in them:
-    whatever the one that is missing holds, there is nothing that it could differ from."""
-    others = [r for r in view.state.settings.assigned_replicas or () if r != missing]
-    return bool(others) and all(
-        replica is not None and _ends_by(view, replica, replica.log.log_start_offset)
-        for replica in map(view.state.replicas.get, others)
-    )
-
-
-def _ends_by(view: View, replica: Replica, offset: int) -> bool:
-    """Whether a log surely goes no further than to an offset."""
-    sure = view.state.log_is_known(replica) and tail_is_known(view.state, replica)
-    return sure and not replica.stale and replica.log.log_end_offset <= offset
-
-
-def _followed_alone(view: View, replica: Replica) -> bool:
-    """Whether a replica whose broker lived on after its copy has got nothing since but what is
-    in the leader's log.
-
-    By all their lines neither it nor that leader has cut or lost anything since, and since the last
-    epoch that the copy shows nobody else led but it itself, with no more than the copy has.
-    """
-    state, ref, history = view.state, view.ref, view.state.history
-    if ref.replica is None or ref.leader == replica.replica or replica.partial:
-        return False
-    told = all(log_is_covered(state, r) for r in (replica.replica, ref.replica.replica))
-    if not told or ref.replica.stale or not tail_is_known(state, ref.replica):
-        return False
-    if any(replica.replica in (d.a, d.b) for d in view.divergences):
-        return False
-    latest = max((s.leader_epoch or 0 for s in replica.log.spans), default=0)
-    terms = [t for t in history.terms if t.leader_epoch >= latest and not never_began(state, t)]
-    since = min((t.started_at for t in terms if t.leader == ref.leader), default=-1)
-    lost = [(t.replica, t.at) for t in history.truncations]
-    lost += [(s.replica, s.at) for s in history.storage_losses]
-    lost += [(s.replica, s.at) for s in history.unclean_starts if s.replica == ref.leader]
-    if any(r == replica.replica or (r == ref.leader and at > since) for r, at in lost):
-        return False
-    end = replica.log.log_end_offset
-    return bool(terms) and all(
-        t.leader == ref.leader
-        or (t.leader == replica.replica and t.end_is_certain and (t.end_log_end_offset or 0) <= end)
-        for t in terms
-    )
-
-
-def _alone_above(view: View, replica: Replica) -> bool:
-    """Whether no other log reaches above what the copy of a replica showed whose broker lived on.
-
-    Whatever it has written since then is at offsets where nothing can differ from it; what it
-    has cut or lost since, its lines tell.
-    """
-    state = view.state
-    if not log_is_covered(state, replica.replica) or replica.partial:
-        return False
-    if any(s.replica == replica.replica and not s.told for s in state.history.unclean_starts):
-        return False
-    if any(replica.replica in (d.a, d.b) for d in view.divergences):
-        return False
-    end = max((s.end_offset for s in replica.log.spans), default=replica.log.log_start_offset)
-    assigned = map(state.replicas.get, state.settings.assigned_replicas or ())
-    return all(other is replica or (other and _ends_by(view, other, end)) for other in assigned)
 
 
 def _undecided(view: View) -> Verdict | None:
