@@ -21,7 +21,7 @@ from tests.test_layouts import messages
 # A message, when it was printed as its broker's clock has it, and the node that wrote it.
 Written = tuple[str, str, int]
 _STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
-_PLACE = re.compile(r"/var/lib/kafka/[bc]\d+(?:/data)?")
+_PLACE = re.compile(r"/var/lib/kafka/[bc]\d+(?:/data)?|/lab/(?:broker|controller)-\d+/data")
 
 
 def written(incident: str) -> list[Written]:

@@ -53,7 +53,7 @@ def facts_of(cluster: ClusterEvidence, kafka_version: str | None) -> tuple[Clust
     notes = _by_zookeeper(cluster)
     if registered:
         notes.append(
-            f"note: no line names the release; the brokers registered the features of Kafka "
+            f"no line names the release; the brokers registered the features of Kafka "
             f"{registered}, and its rules are applied"
         )
     if kafka_version and versions - {kafka_version}:

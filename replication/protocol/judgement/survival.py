@@ -48,8 +48,10 @@ def judge_promise(view: View, promise: Promise, rows: list[Loss]) -> Verdict:
 
 
 def unknown_log(view: View) -> tuple[str, list[str]] | None:
-    """Why nothing shows the log of the last leader, and what would; None where something does."""
+    """Why nothing shows a log, and what would; None where lines or copies of any replica do."""
     line = view.fates.line
+    if line.labels or line.covered:
+        return None  # What is not seen of the leader's log is taken for granted by name, or asked.
     may_lead = [line.final_leader] if line.final_leader is not None else line.replicas
     blind = [
         number for number in may_lead if number not in line.covered and number in line.not_captured
