@@ -128,7 +128,7 @@ wheel: $(VENV) ## the wheel in an empty environment, from another folder: the to
 injections: setup ## each defence against what an enemy writes taken out in turn: is its test red without it
 	$(BIN)/python -m tests.injections
 
-bench: setup ## every benchmark beside its yardstick, in turn, with spread: benchmarks/RESULTS.md. ROUNDS=n, ONLY=name
+bench: setup ## every benchmark beside its yardstick (benchmarks/RESULTS.md); fails where a figure falls by a fifth. ROUNDS=n, ONLY=name
 	$(BIN)/python -m benchmarks.all --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY))
 
 demo: setup ## a real incident through the Spark jobs into Delta tables, and the answer by SQL

@@ -2,14 +2,15 @@
 
 Each benchmark prints lines of words and numbers. The benchmarks are run in turn, some rounds; of
 each line RESULTS.md gives the median of every number, and the lowest and highest where they differ.
+Ends with 1 where a figure beside its yardstick is worse by more than a fifth than the last recorded
+one (benchmarks/figures.csv); what is not, or --accept says is to be so, is recorded.
 
-    python -m benchmarks.all [--rounds 3] [--only core evidence ..]     (make bench)
+    python -m benchmarks.all [--rounds 3] [--only core evidence ..] [--accept]     (make bench)
 """
 
 import argparse
 import os
 import platform
-import re
 import statistics
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks import figures
+from benchmarks.figures import NUMBER
 from replication.paths import project_root
 
 BENCHMARKS = {
@@ -28,7 +31,6 @@ BENCHMARKS = {
     "streaming": ["--rounds", "1"],
     "week_of_logs": ["--rounds", "1"],
 }
-NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
 RESULTS = Path("benchmarks") / "RESULTS.md"
 
 
@@ -67,12 +69,15 @@ def _with_spread(words: str, numbers: list[list[str]]) -> str:
     return text
 
 
-def page(results: dict[str, list[str]], rounds: int) -> str:
+def commit_now() -> str:
+    """The commit that is measured."""
+    command = ["git", "describe", "--always", "--dirty"]
+    run = subprocess.run(command, cwd=project_root(), capture_output=True, text=True, check=False)
+    return run.stdout.strip()
+
+
+def page(results: dict[str, list[str]], rounds: int, commit: str) -> str:
     """RESULTS.md: the machine, then each benchmark's lines."""
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=project_root(), capture_output=True,
-        text=True, check=False,
-    ).stdout.strip()  # fmt: skip
     busy = os.getloadavg()[0]
     lines = [
         "# Benchmarks", "",
@@ -94,6 +99,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--only", nargs="*", default=list(BENCHMARKS), choices=list(BENCHMARKS), metavar="NAME"
     )
+    parser.add_argument(
+        "--accept", action="store_true", help="record figures that have fallen, too"
+    )
     flags = parser.parse_args(argv)
     rounds: dict[str, list[list[str]]] = {name: [] for name in flags.only}
     for number in range(flags.rounds):
@@ -101,8 +109,24 @@ def main(argv: list[str]) -> int:
             print(f"round {number + 1} of {flags.rounds}: {name}", file=sys.stderr, flush=True)
             rounds[name].append(printed(name))
     results = {name: joined(found) for name, found in rounds.items()}
-    (project_root() / RESULTS).write_text(page(results, flags.rounds), encoding="utf-8")
+    commit = commit_now()
+    (project_root() / RESULTS).write_text(page(results, flags.rounds, commit), encoding="utf-8")
     print(RESULTS)
+    return compared(results, commit, flags.accept)
+
+
+def compared(results: dict[str, list[str]], commit: str, accept: bool) -> int:
+    """Holds the figures of a run against those recorded last; 1 where one has fallen."""
+    found = {}
+    for name, lines in results.items():
+        found |= figures.figures_of(name, lines)
+    fallen = figures.fallen(found, figures.recorded())
+    for text in fallen:
+        print(f"fallen by more than a fifth: {text}")
+    if fallen and not accept:
+        print("nothing recorded: mend it, or record it with --accept and say why in the commit")
+        return 1
+    figures.record(commit, found)
     return 0
 
 
