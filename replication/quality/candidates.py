@@ -1,8 +1,8 @@
 """A suite as one frame: the rows of its table that may fail, found in as few passes as can be.
 
-Great Expectations runs two Spark jobs per expectation. So the big tables are read here, all row
-conditions of a suite in one pass; what is left is small, is kept in memory, and is what the
-expectations are then judged on: those rows, their observed values and the limits.
+Great Expectations would run two Spark jobs per expectation. So the tables are read here, all row
+conditions of a suite in one pass and all of a suite in one query; what is left is small, and is
+what the expectations are then judged on.
 """
 
 import re

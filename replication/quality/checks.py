@@ -44,14 +44,12 @@ def run(
     """
     results = []
     for suite in suites:
-        # Cut off from what they were made of, and in one partition: what is left is small, but
-        # with its plan at its back each look at it would cost as much as making it.
-        candidates = frame_of(spark, suite, views).repartition(1).localCheckpoint()
-        failing = judge.judge(suite, candidates)
-        listed = _listed(candidates)
-        results += [
-            _result(suite, e, failing[e.name], listed.get(e.name, [])) for e in suite.expectations
-        ]
+        listed = _listed(frame_of(spark, suite, views))
+        found = [_result(suite, e, listed.get(e.name, [])) for e in suite.expectations]
+        words = {r.expectation.name: [row_words(row) for row in r.rows] for r in found}
+        passed = judge.judge(suite, words)
+        assert all(passed[r.expectation.name] == r.passed for r in found)
+        results += found
     return results
 
 
@@ -68,9 +66,10 @@ def _listed(candidates: DataFrame) -> dict[str, list[Row]]:
     return listed
 
 
-def _result(suite: Suite, expectation: Expectation, failing: int, found: list[Row]) -> Result:
+def _result(suite: Suite, expectation: Expectation, found: list[Row]) -> Result:
     rows = [r for r in found if r["listed"] and r["allowed"] is None]
     rows.sort(key=lambda r: r["place"])
+    failing = rows[0]["all"] if rows else 0
     allowed = [r["all"] for r in found if r["listed"] and r["allowed"] is not None]
     if expectation.kind in ("limit", "share"):
         values = [r["value"] for r in found if r["value"] is not None]
@@ -79,7 +78,7 @@ def _result(suite: Suite, expectation: Expectation, failing: int, found: list[Ro
         observed = float(failing)
     return Result(
         suite.table, expectation, failing, allowed[0] if allowed else 0, observed,
-        tuple({name: r[name] for name in ROW} for r in (rows if failing else [])),
+        tuple({name: r[name] for name in ROW} for r in rows),
     )  # fmt: skip
 
 

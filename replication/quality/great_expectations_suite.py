@@ -1,4 +1,7 @@
-"""Great Expectations: suites built in code, judged on candidate rows. No other file knows it.
+"""Great Expectations: suites built in code, judged on the rows that fail. No other file knows it.
+
+A suite's rows are found by one query of Spark and are few: they are handed over as a frame in
+memory with a column for each expectation, all of whose cells must be empty.
 
 Ours are judged in passing, or within a project: a file context on disk that its owners open and
 extend, with the tables as a data source, our suites and checkpoints beside theirs, and every result
@@ -7,15 +10,14 @@ where `python -m` starts can end the process with status 0 and no word.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+import pandas as pd
 
-from replication.quality.candidates import ROW
-from replication.quality.suites import Expectation, Suite
+from replication.quality.suites import Suite
 
 SITE = "data_docs"
 # Names in a project: our rows that may fail, the tables themselves, what our suites begin with.
@@ -70,11 +72,10 @@ class Judge:
             self.project.mkdir(parents=True, exist_ok=True)
             self._context = gx.get_context(mode="file", project_root_dir=self.project.absolute())
         self._context.variables.progress_bars = {"globally": False}
-        # Persisted batches would never be let go of: what is worth keeping is kept by the caller.
         # Frames that a project has known before cannot be handed to it anew: it asks for a context.
         if self._known(CANDIDATES) is not None:
             self._context.data_sources.delete(CANDIDATES)
-        self._source = self._context.data_sources.add_spark(CANDIDATES, persist=False)
+        self._source = self._context.data_sources.add_pandas(CANDIDATES)
         if self.project is not None:
             self._offer_tables()
         if self.docs is not None:
@@ -118,8 +119,9 @@ class Judge:
         else:
             self._context.add_data_docs_site(site_name=SITE, site_config=config)
 
-    def judge(self, suite: Suite, candidates: DataFrame) -> Mapping[str, int]:
-        """Expectation -> how many rows fail it. candidates: as candidates.frame_of makes them.
+    def judge(self, suite: Suite, failing: Mapping[str, Sequence[str]]) -> Mapping[str, bool]:
+        """Expectation -> whether it is kept. failing: expectation -> the rows that fail it, in
+        words.
 
         Raises JudgeError, ProjectError.
         """
@@ -127,13 +129,15 @@ class Judge:
             self._start()
         built = self._suite(suite)
         batch = self._batch(suite.table)
+        frame = frame_of(suite, failing)
         if self.docs is None and self.project is None:
-            found = batch.get_batch({"dataframe": candidates}).validate(
-                built, result_format="SUMMARY"
-            )
+            found = batch.get_batch({"dataframe": frame}).validate(built, result_format="SUMMARY")
         else:
-            found = self._kept(built, batch, candidates)
-        return {name: _failing(suite, name, result) for name, result in _by_name(found).items()}
+            found = self._kept(built, batch, frame)
+        return {
+            name: _passed(suite, name, result, len(failing.get(name, ())))
+            for name, result in _by_name(found).items()
+        }
 
     def _batch(self, table: str) -> Any:
         known = [a for a in self._source.assets if a.name == table]
@@ -148,8 +152,8 @@ class Judge:
         built = gx.ExpectationSuite(name=self._name(suite.table), meta={"about": suite.about})
         for expectation in suite.expectations:
             built.add_expectation(
-                gx.expectations.UnexpectedRowsExpectation(
-                    unexpected_rows_query=failing_rows_sql(expectation),
+                gx.expectations.ExpectColumnValuesToBeNull(
+                    column=expectation.name,
                     description=f"{expectation.name}: {expectation.meaning}",
                     severity=expectation.severity,
                     meta={"name": expectation.name, "family": expectation.family},
@@ -160,7 +164,7 @@ class Judge:
     def _name(self, table: str) -> str:
         return table if self.project is None else OURS + table.strip("_")
 
-    def _kept(self, built: Any, batch: Any, candidates: DataFrame) -> Any:
+    def _kept(self, built: Any, batch: Any, frame: pd.DataFrame) -> Any:
         """Judges with everything stored that Data Docs are made of."""
         import great_expectations as gx
 
@@ -177,7 +181,7 @@ class Judge:
             )
         )
         outcome = gx_checkpoint.run(
-            batch_parameters={"dataframe": candidates},
+            batch_parameters={"dataframe": frame},
             run_id=gx.RunIdentifier(run_name=self.run),
         )
         return next(iter(outcome.run_results.values()))
@@ -207,16 +211,14 @@ class Judge:
         return self.docs / "index.html"
 
 
-def failing_rows_sql(expectation: Expectation) -> str:
-    """The rows of the candidates that fail: the query that Great Expectations runs."""
-    conditions = [f"expectation = '{expectation.name}'", "listed", "allowed IS NULL"]
-    if expectation.kind == "limit":
-        conditions.append(f"observed > {expectation.at_most!r}")
-    if expectation.kind == "share":
-        conditions.append(f"value > {expectation.at_most!r}")
-    return f"SELECT {', '.join(f'`{n}`' for n in ROW)} FROM {{batch}} WHERE " + " AND ".join(
-        conditions
-    )
+def frame_of(suite: Suite, failing: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """A column for each expectation, the rows that fail it in its cells, at least one cell."""
+    height = max([1, *map(len, failing.values())])
+    columns = {}
+    for expectation in suite.expectations:
+        rows = list(failing.get(expectation.name, ()))
+        columns[expectation.name] = pd.Series(rows + [None] * (height - len(rows)), dtype=object)
+    return pd.DataFrame(columns)
 
 
 def _by_name(found: Any) -> dict[str, Any]:
@@ -233,14 +235,13 @@ def _raised(result: Any) -> str | None:
     return None
 
 
-def _failing(suite: Suite, name: str, result: Any) -> int:
+def _passed(suite: Suite, name: str, result: Any, failing: int) -> bool:
     raised = _raised(result)
     if raised is not None:
         raise JudgeError(f"{suite.table}.{name}: {raised}")
-    failing = int(result.result["observed_value"])
-    if (failing == 0) != bool(result.success):
+    if bool(result.success) != (failing == 0):
         raise JudgeError(f"{suite.table}.{name}: {failing} failing rows, yet {result.success}")
-    return failing
+    return bool(result.success)
 
 
 def _own(suite: str, result: Any) -> Own:

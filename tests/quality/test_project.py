@@ -92,7 +92,7 @@ def test_owners_extend_the_project_by_an_expectation_of_their_own(
         assert "Cluster: cluster; incidents: may" in page
     other = Judge("three", project=project, tables=(tmp_path, ("verdicts",)))
     with pytest.raises(ProjectError, match="is of the tables in"):
-        other.judge(chosen[0], spark.range(0))
+        other.judge(chosen[0], {})
 
 
 def test_the_index_lists_the_pages_without_a_script(tmp_path: Path) -> None:
