@@ -20,7 +20,7 @@ COPY_JARS := mvn --batch-mode --quiet dependency:copy-dependencies -DincludeScop
 help: ## this list
 	@sed -nE 's/^##@ (.*)/\n\1/p; s/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-setup: $(VENV) .jars/.complete .jars/kafka-$(KAFKA)/.complete ## the virtual environment and the jars; a second run does nothing
+setup: $(VENV) .jars/.complete .jars/kafka-$(KAFKA)/.complete .jars/spark.jsa ## the virtual environment and the jars; a second run does nothing
 	@echo "setup: all here"
 
 kafka-jars: $(patsubst conf/kafka/%.xml,.jars/kafka-%/.complete,$(wildcard conf/kafka/*.xml)) ## the brokers of every version in conf/kafka/
@@ -40,6 +40,10 @@ $(VENV): pyproject.toml conf/constraints.txt
 	@mkdir -p .jars && rm -f .jars/*.jar
 	@$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars'
 	@touch $@
+
+.jars/spark.jsa: $(VENV) .jars/.complete
+	@echo "setup: an archive of Spark's classes, which saves a third of each start (a minute)"
+	@$(BIN)/python -m replication.spark.class_archive
 
 .jars/hdfs/.complete: conf/hdfs/pom.xml
 	@echo "setup: HDFS jars into .jars/hdfs"

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from replication.doctor import wanted_versions
-from replication.paths import MissingDataError, is_checkout, project_root, spark_jars
+from replication.paths import MissingDataError, is_checkout, jars_dir, project_root, spark_jars
 
 EXIT_UNUSABLE = 2
 # Of spark-submit, those with a value that say where and with what a job runs.
@@ -69,9 +69,13 @@ def _conf(own: Sequence[str], key: str, value: str) -> list[str]:
 
 
 def _java_options(root: Path) -> str:
-    """The shipped file names the log settings by a path from the checkout; this is a whole one."""
+    """The shipped file names its paths from the checkout; these are whole ones."""
     log_settings = root / "conf" / "log4j2.properties"
-    return f"-Dlog4j2.configurationFile={log_settings} -Dspark.shutdown.timeout=150s"
+    told = f"-Dlog4j2.configurationFile={log_settings} -Dspark.shutdown.timeout=150s"
+    archive = jars_dir() / "spark.jsa"
+    if archive.is_file():
+        told += f" -XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
+    return told
 
 
 def _jars(root: Path) -> list[str]:

@@ -22,7 +22,8 @@ PROPERTIES = "conf/spark-defaults.conf"
 # code and all classes from the start: the first compiler alone has little, and sweeps it.
 JAVA_OPTIONS = (
     "spark.driver.extraJavaOptions=-Dlog4j2.configurationFile=conf/log4j2.properties "
-    "-Dspark.shutdown.timeout=150s -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-Dspark.shutdown.timeout=150s -XX:SharedArchiveFile=.jars/spark.jsa -Xlog:cds=off "
+    "-Xlog:cds+dynamic=off -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
     "-XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=400m"
 )
 QUESTIONS = (

@@ -47,6 +47,7 @@ def shipped_settings() -> dict[str, str]:
             found[name] = value.strip()
     found["spark.jars"] = ",".join(str(jar) for jar in paths.spark_jars())
     options = found.get("spark.driver.extraJavaOptions", "").replace("=conf/", f"={root}/conf/")
+    options = options.replace("=.jars/", f"={root}/.jars/")
     found["spark.driver.extraJavaOptions"] = f"{options} {JAVA_OPTIONS}"
     found["spark.driver.memory"] = "1500m"
     # A few rows a query: compiling code for them would cost more than running it.
