@@ -1,6 +1,7 @@
 """Writes what came out of the fold into the answer tables, only where rows changed."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -138,6 +139,16 @@ def rows_of(frame: DataFrame, table: str, writer: Writer, micro_batch_id: int) -
         .selectExpr("topic_partition_id", f"explode(from_json(rows, '{whole}')) AS row")
         .selectExpr(*selected)
     )
+
+
+def verdicts_of(outcome: Outcome, writer: Writer) -> dict[tuple[str, str], int]:
+    """(invariant, verdict) -> how many topic partitions."""
+    few = outcome.few.get("verdicts")
+    if few is not None:
+        return dict(Counter((row["invariant"], row["verdict"]) for _, row in few))
+    rows = rows_of(outcome.frame, "verdicts", writer, 0)
+    counted = rows.groupBy("invariant", "verdict").count().collect()
+    return {(row["invariant"], row["verdict"]): row["count"] for row in counted}
 
 
 def write(

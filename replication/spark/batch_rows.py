@@ -1,4 +1,4 @@
-"""The rows of `_batches`, read without a Spark job: a job asks for them ten times."""
+"""The rows of `_batches` and of other small tables, read without a Spark job."""
 
 from pathlib import Path
 from typing import Any
@@ -8,26 +8,30 @@ import pyarrow.dataset as ds
 
 from replication.places import Place
 from replication.spark import contracts
-from replication.spark.log_files import DamagedError, files_of, undamaged
-from replication.spark.row_commit import TYPES
+from replication.spark.log_files import DamagedError, added, files_in, files_of, opened, undamaged
+from replication.spark.small_commit import schema_of
 
 # Maintenance may delete a file between the look at the log and its reading.
 TRIES = 3
+# More rows, or more bytes, are for Spark.
+FEW_ROWS, FEW_BYTES = 20_000, 4 << 20
+# Spark writes moments as INT96, which are nanoseconds, and end in 2262, where nothing is said.
 CHECKED = ds.ParquetFileFormat(
-    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    coerce_int96_timestamp_unit="us",
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True),
 )
 
 
-def batch_rows(table: Place) -> list[dict[str, Any]] | None:
+def batch_rows(table: Place, version: int | None = None) -> list[dict[str, Any]] | None:
     """Every row, without the timestamps that are made of others; None where only Delta can tell
     which files hold them, or they lie on a store."""
     if not isinstance(table, Path):
         return None
     columns = [c for c in contracts.tables()["_batches"].told if c.type != "timestamp"]
-    schema = pa.schema([(c.name, TYPES[c.type]) for c in columns])
+    schema = pa.schema([schema_of("_batches").field(c.name) for c in columns])
     maps = [c.name for c in columns if c.type.startswith("map")]
     for _ in range(TRIES):
-        files = files_of(table)
+        files = files_of(table, version)
         if files is None:
             return None
         try:
@@ -46,3 +50,22 @@ def batch_rows(table: Place) -> list[dict[str, Any]] | None:
             row |= {name: None if row[name] is None else dict(row[name]) for name in maps}
         return rows
     return None
+
+
+def few_rows(table: Place, version: int) -> pa.Table | None:
+    """Every row of a version of a small table, with all of its columns; None where it is not small,
+    or only Spark's Delta can read it. Raises DamagedError."""
+    found = opened(table, version)
+    files = None if found is None else files_in(found)
+    if found is None or files is None:
+        return None
+    rows = sum(FEW_ROWS + 1 if n is None else n for n in files.values())
+    if rows > FEW_ROWS or sum(add["size_bytes"] for add in added(found)) > FEW_BYTES:
+        return None
+    schema = pa.schema(found.schema().to_arrow())
+    try:
+        with undamaged(table):
+            paths = [f"{table}/{name}" for name in files]
+            return ds.dataset(paths, schema=schema, format=CHECKED).to_table()
+    except FileNotFoundError:
+        return None

@@ -1,7 +1,7 @@
-"""The files of a Delta table as its log names them, without a Spark job.
+"""The files of a Delta table as its log names them, read by the library deltalake without Spark.
 
-Delta itself answers that with a job over the whole log (Snapshot.stateDF), which costs more than
-reading a small table. Source: PROTOCOL.md (add, remove, checkpoints).
+Delta in Spark answers that with a job over the whole log, which costs more than reading a small
+table.
 """
 
 import json
@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from replication.evidence.event_dumps import NO_PARQUET
 from replication.places import Place
@@ -23,7 +25,6 @@ RESTORE = (
 COMMIT = re.compile(r"\d{20}\.json")
 # What Store.create asks of writers; constraints, change data feeds, clustering ask for more.
 WRITER_VERSION = 2
-WHOLE_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.parquet")
 
 
 class DamagedError(RuntimeError):
@@ -49,63 +50,81 @@ def undamaged(path: Place) -> Iterator[None]:
         raise
 
 
+def newest_version(table: Place) -> int:
+    """The newest version of a table, as its log's file names tell. Raises DamagedError where there
+    is none."""
+    log = table / "_delta_log"
+    version = max((int(path.name[:20]) for path in log.glob(f"{'[0-9]' * 20}*")), default=-1)
+    if version < 0:
+        raise DamagedError(log, "holds no commit")
+    return version
+
+
+def opened(table: Place, version: int | None = None) -> DeltaTable | None:
+    """A table for reading its log, and for commits without Spark. None where that is for Spark's
+    Delta: on a store, where the table asks more of who writes it than appending and removing files
+    (deletion vectors, change data), or where a commit is gone.
+
+    version: None for the newest. Raises DamagedError.
+    """
+    if not isinstance(table, Path):
+        return None
+    try:
+        found = DeltaTable(table, version=version)
+    except DeltaError as error:
+        if "(os error " in str(error):
+            raise
+        _check_commits(table)
+        if "found gap" in str(error):
+            return None
+        raise DamagedError(table, f"is damaged ({str(error).splitlines()[0]})") from error
+    return found if found.protocol().min_writer_version <= WRITER_VERSION else None
+
+
+def _check_commits(table: Path) -> None:
+    """Raises DamagedError where a commit is no list of actions."""
+    for path in sorted((table / "_delta_log").glob("*.json")):
+        try:
+            for line in path.read_text("utf-8").splitlines():
+                json.loads(line or "{}")
+        except ValueError as error:
+            raise DamagedError(path, f"is damaged ({error})") from error
+
+
 def files_of(table: Place, version: int | None = None) -> dict[str, int | None] | None:
     """Path below the table -> number of rows (None: the log does not say), of the newest version or
-    the one given. None where only Delta can tell: a checkpoint in parts, deletion vectors, a commit
-    that is gone, a table that asks more of who writes it than appending and removing files, or one
-    on a store."""
-    found = _added(table, version)
-    if found is None:
-        return None
-    rows = {path: json.loads(add.get("stats") or "{}") for path, add in found.items()}
-    return {path: told.get("numRecords") for path, told in rows.items()}
+    the one given. None where only Spark's Delta can tell."""
+    found = opened(table, version)
+    return None if found is None else files_in(found)
+
+
+def files_in(table: DeltaTable) -> dict[str, int | None] | None:
+    """The same of a table that is open."""
+    rows = {str(add["path"]): add["num_records"] for add in added(table)}
+    return None if any("%" in path or ":" in path for path in rows) else rows
 
 
 def check_files(table: Place) -> None:
     """Looks whether all files of a table are there, as long as they were written.
 
-    Raises DamagedError. Where only Delta can tell which they are nothing is looked at.
+    Raises DamagedError. Where only Spark's Delta can tell which they are nothing is looked at.
     """
-    for name, add in (_added(table, None) or {}).items():
+    found = opened(table)
+    for add in [] if found is None else added(found):
+        path = table / str(add["path"])
         try:
-            size = (table / name).stat().st_size
+            size = path.stat().st_size
         except FileNotFoundError:
-            raise DamagedError(table / name, "is missing") from None
-        if size != add["size"]:
-            raise DamagedError(table / name, f"has {size} bytes, {add['size']} were written")
+            raise DamagedError(path, "is missing") from None
+        if size != add["size_bytes"]:
+            raise DamagedError(path, f"has {size} bytes, {add['size_bytes']} were written")
 
 
-def _added(table: Place, version: int | None) -> dict[str, dict[str, Any]] | None:
-    """Path below the table -> the action by which it became one of the table's."""
-    if not isinstance(table, Path):
-        return None
-    log = table / "_delta_log"
-    names = [path.name for path in log.iterdir()]
-    through = [int(n[:20]) for n in names if COMMIT.fullmatch(n)]
-    whole = [int(n[:20]) for n in names if WHOLE_CHECKPOINT.fullmatch(n)]
-    newest = max(through, default=-1) if version is None else version
-    start = max((v for v in whole if v <= newest), default=-1)
-    if newest < 0 or not set(range(start + 1, newest + 1)) <= set(through):
-        return None
-    found: dict[str, dict[str, Any]] = {}
-    try:
-        actions = _of_checkpoint(log / f"{start:020d}.checkpoint.parquet") if start >= 0 else []
-        for number in range(start + 1, newest + 1):
-            # What a commit removes was there before it.
-            actions += sorted(_of_commit(log / f"{number:020d}.json"), key=lambda a: "add" in a)
-    except FileNotFoundError:
-        return None
-    for action in actions:
-        if not _taken(found, action):
-            return None
-    return found
-
-
-def _of_commit(path: Path) -> list[dict[str, Any]]:
-    try:
-        return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
-    except ValueError as error:
-        raise DamagedError(path, f"is damaged ({error})") from error
+def added(table: DeltaTable) -> list[dict[str, Any]]:
+    """Path, size_bytes and num_records of each file of a table that is open."""
+    columns = ["path", "size_bytes", "num_records"]
+    found = pa.table(table.get_add_actions())
+    return found.select([name for name in columns if name in found.column_names]).to_pylist()
 
 
 def commits_after(table: Place, version: int | None) -> Iterator[tuple[int, list[dict[str, Any]]]]:
@@ -128,23 +147,3 @@ def changes_rows(action: dict[str, Any]) -> bool:
     """Whether an action of a Delta commit changes rows, not only in which file they are."""
     files = (what for name, what in action.items() if name in ("add", "remove", "cdc"))
     return any(what.get("dataChange", True) for what in files)
-
-
-def _of_checkpoint(path: Path) -> list[dict[str, Any]]:
-    with undamaged(path):
-        rows = pq.read_table(path, columns=["add", "protocol"]).to_pylist()
-    return [{name: value} for row in rows for name, value in row.items() if value is not None]
-
-
-def _taken(found: dict[str, dict[str, Any]], action: dict[str, Any]) -> bool:
-    """Takes an action in; False where it says what is not understood here."""
-    if action.get("protocol", {}).get("minWriterVersion", 0) > WRITER_VERSION:
-        return False
-    if "remove" in action:
-        found.pop(action["remove"]["path"], None)
-    if "add" in action:
-        add = action["add"]
-        if add.get("deletionVector") or "%" in add["path"] or ":" in add["path"]:
-            return False
-        found[add["path"]] = add
-    return True

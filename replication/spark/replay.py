@@ -243,9 +243,7 @@ class ReplayJob:
         threads = self.settings.write_threads
         afresh = run.number > 0
         answer_tables.write(store, answers.outcome, writer, 0, threads, afresh)
-        rows = answer_tables.rows_of(answers.outcome.frame, "verdicts", writer, 0)
-        for row in rows.groupBy("invariant", "verdict").count().collect():
-            answers.verdicts[(row["invariant"], row["verdict"])] = row["count"]
+        answers.verdicts = answer_tables.verdicts_of(answers.outcome, writer)
 
 
 @dataclass

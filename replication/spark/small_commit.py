@@ -2,9 +2,9 @@
 
 A micro-batch changes some rows of a few small tables: Spark would plan, run and commit three or
 four jobs for each (its transaction id, the files concerned, what stays in them, the new ones).
-Here what stays and what is new become one Parquet file, and one commit names it (PROTOCOL.md: add,
-remove, txn, commitInfo). Commits never take the place of one that is there: who comes second looks
-at the table again.
+Here what stays and what is new become one Parquet file with checksums, and the library deltalake
+commits it (docs/decisions/delta_without_sinks.md). It never takes the place of a commit
+that is there: who comes second looks at the table again.
 """
 
 import json
@@ -19,23 +19,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from replication.spark import contracts
 from replication.spark.delta_schemas import json_type
-from replication.spark.log_files import files_of, undamaged
-from replication.spark.row_commit import (
-    added,
-    commit_info,
-    milliseconds_now,
-    newest_version,
-    put,
-)
+from replication.spark.log_files import files_in, files_of, newest_version, opened, undamaged
 from replication.spark.topic_partition_ids import PARTS, parts_of
 
 # Of more rows than this, Spark's own way costs less than reading and writing them all.
 MOST_ROWS = 50_000
+# So often is a commit tried where others come first each time.
+COMMIT_TRIES = 20
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -55,55 +53,70 @@ class SmallCommit:
     table: contracts.Table
     rows: pa.Table
     replaced: frozenset[str]
-    transaction: tuple[str, int]
+    transaction: tuple[str, int] | None
     of_query: str = ""
 
     def save(self, path: str) -> int:
-        """Commits them as the next version of the table there; returns that version.
+        """Commits them as the next version of the table there, once for its transaction; returns
+        that version.
 
         Raises NotSmallError before anything is written.
         """
         folder = Path(path)
-        log = folder / "_delta_log"
-        while True:
-            read = newest_version(log)
-            files = files_of(folder, read)
+        for attempt in range(COMMIT_TRIES):
+            found = opened(folder)
+            if found is None:
+                raise NotSmallError(f"{self.table.name}: only Spark's Delta can write it")
+            if self.transaction is not None and is_made(found, self.transaction):
+                return found.version()
+            # Maintenance may have put others in the files' place, somebody else come first.
+            is_last = attempt == COMMIT_TRIES - 1
             try:
-                actions = self._actions(folder, files)
+                added = self._added(folder, found)
             except FileNotFoundError:
-                # Maintenance has put others in the files' place.
-                if newest_version(log) == read:
+                if is_last or newest_version(folder) == found.version():
                     raise
                 continue
-            info = commit_info(read, replaces=bool(self.replaced))
-            if put(log / f"{read + 1:020d}.json", [info, *actions]):
-                return read + 1
-            for action in actions:
-                if "add" in action:
-                    (folder / action["add"]["path"]).unlink(missing_ok=True)
+            try:
+                self._commit(found, added)
+                return found.version() + 1
+            except CommitFailedError:
+                known = files_of(folder)
+                for name in [str(add.path) for add in added]:
+                    # It may have been made, and only what comes after it have failed.
+                    if known is not None and name not in known:
+                        (folder / name).unlink(missing_ok=True)
+                if is_last or newest_version(folder) == found.version():
+                    raise
+        raise AssertionError
 
-    def _actions(
-        self, folder: Path, files: Mapping[str, int | None] | None
-    ) -> list[dict[str, Any]]:
-        if files is None:
-            raise NotSmallError(f"{self.table.name}: only Delta can tell its files")
-        app, version = self.transaction
-        now = milliseconds_now()
-        actions: list[dict[str, Any]] = [
-            {"txn": {"appId": app, "version": version, "lastUpdated": now}}
-        ]
+    def _commit(self, table: DeltaTable, added: list[AddAction | RemoveAction]) -> None:
+        """Raises CommitFailedError where the next version is there already."""
+        # Tried again by the library, a commit that replaces files whose rows OPTIMIZE has moved
+        # meanwhile would leave those twice.
+        told = CommitProperties(
+            max_commit_retries=0,
+            app_transactions=[Transaction(*self.transaction)] if self.transaction else None,
+        )
+        mode = "overwrite" if self.replaced else "append"
+        table.create_write_transaction(added, mode, table.schema(), commit_properties=told)
+
+    def _added(self, folder: Path, table: DeltaTable) -> list[AddAction | RemoveAction]:
+        """Writes the file that is new; nothing where no row is."""
         rows = self.rows
         if self.replaced:
+            files = files_in(table)
+            if files is None:
+                raise NotSmallError(f"{self.table.name}: only Spark's Delta can tell its files")
             rows = pa.concat_tables([self._kept(folder, files), rows])
-            actions += [
-                {"remove": {"path": name, "deletionTimestamp": now, "dataChange": True}}
-                for name in files
-            ]
-        if rows.num_rows:
-            name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
-            pq.write_table(rows, folder / name, write_page_checksum=True)
-            actions.append(added(folder, name, rows.num_rows))
-        return actions
+        if not rows.num_rows:
+            return []
+        path = folder / f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
+        pq.write_table(rows, path, write_page_checksum=True)
+        found = path.stat()
+        stats = json.dumps({"numRecords": rows.num_rows})
+        at = found.st_mtime_ns // 1_000_000
+        return [AddAction(path.name, found.st_size, {}, at, True, stats)]
 
     def _kept(self, folder: Path, files: Mapping[str, int | None]) -> pa.Table:
         """The rows that stay."""
@@ -117,6 +130,13 @@ class SmallCommit:
         if self.of_query:
             gone = pc.and_(gone, pc.fill_null(pc.equal(kept["query"], self.of_query), False))
         return kept.filter(pc.invert(gone))
+
+
+def is_made(table: DeltaTable, transaction: tuple[str, int]) -> bool:
+    """Whether a table has the commit of a transaction, or a later one of the same appId."""
+    app, version = transaction
+    made = table.transaction_version(app)
+    return made is not None and made >= version
 
 
 def arrow_rows(table: contracts.Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -147,7 +167,7 @@ def parts_as_columns(topic_partition_id: str | None) -> dict[str, Any]:
 
 
 def _with_made(table: contracts.Table, row: Mapping[str, Any]) -> dict[str, Any]:
-    made = dict(row)
+    made = {name: list(v.items()) if isinstance(v, dict) else v for name, v in row.items()}
     for column in table.columns:
         if column.of and column.type == "timestamp":
             made[column.name] = _microseconds(row.get(column.of))

@@ -15,14 +15,16 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from replication.places import Place
 from replication.spark import contracts, hadoop_files
 from replication.spark.analyzer_version import analyzer_version
 from replication.spark.append_commit import AppendCommit
-from replication.spark.batch_rows import batch_rows
+from replication.spark.batch_rows import batch_rows, few_rows
 from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
 from replication.spark.delta_schemas import (
     STATISTICS,
@@ -33,10 +35,16 @@ from replication.spark.delta_schemas import (
 )
 from replication.spark.failures import OF_DELTA, is_conflict
 from replication.spark.lease import Lease
-from replication.spark.log_files import DamagedError, check_files, files_of
+from replication.spark.log_files import (
+    DamagedError,
+    added,
+    check_files,
+    files_of,
+    newest_version,
+    opened,
+)
 from replication.spark.other_writers import made_by_others
-from replication.spark.row_commit import RowCommit, put
-from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows
+from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows, is_made
 
 BATCHES = "_batches"
 # What checks are written after the fact belongs to no micro-batch: readers see all of it.
@@ -134,7 +142,11 @@ class Store:
 
     def _bring_up_to_date(self, table: contracts.Table) -> None:
         """Gives a table of an older version what it lacks. Raises TablesError."""
-        schema = json.loads(self._snapshot(table.name).schema().json())
+        found = self._opened(table.name)
+        if found is not None:
+            schema = json.loads(found.schema().to_json())
+        else:
+            schema = json.loads(self._snapshot(table.name).schema().json())
         try:
             changes = alterations(table, schema, self.statistics(table.name))
         except ValueError as error:
@@ -164,7 +176,7 @@ class Store:
         app, micro_batch_id = transaction
         known = self._finished.get(app, START)
         self._finished[app] = max(micro_batch_id, known)
-        if START < known < micro_batch_id or self._snapshot(table).version() == 0:
+        if START < known < micro_batch_id or newest_version(self.folder / table) == 0:
             return True
         return not self._holds(table, *transaction)
 
@@ -251,7 +263,7 @@ class Store:
 
     def _save(
         self,
-        written: DataFrameWriter | RowCommit | AppendCommit | SmallCommit,
+        written: DataFrameWriter | AppendCommit | SmallCommit,
         table: str,
         writer: Writer,
     ) -> None:
@@ -267,20 +279,13 @@ class Store:
                 ):
                     break
                 with writer.lease.held() if writer.lease is not None else nullcontext():
-                    version = written.save(self.path(table))
-                if version is not None and version % CHECKPOINT_EVERY == 0:
-                    self._checkpoint(table)
+                    written.save(self.path(table))
                 break
             except OF_DELTA as error:
                 if attempt == COMMIT_TRIES - 1 or not is_conflict(error):
                     raise
                 time.sleep(0.2 * 2**attempt)
         self._versions.pop(table, None)
-
-    def _checkpoint(self, table: str) -> None:
-        """Has Delta put what the commits of a table come to into one file, as its own writes do."""
-        nothing = self._jvm.scala.Option.empty()
-        self._delta_log(table).checkpointAndCleanUpDeltaLog(self._snapshot(table), nothing)
 
     def _written(
         self, rows: DataFrame, writer: Writer, purpose: str, micro_batch_id: int
@@ -294,6 +299,9 @@ class Store:
         return self._holds(table, f"{writer.app}/{table}", micro_batch_id)
 
     def _holds(self, table: str, app: str, micro_batch_id: int) -> bool:
+        found = self._opened(table)
+        if found is not None:
+            return is_made(found, (app, micro_batch_id))
         version = self._snapshot(table).transactions().get(app)
         return bool(version.isDefined() and version.get() >= micro_batch_id)
 
@@ -301,11 +309,21 @@ class Store:
         """The newest version of a table, as of this process's last look at or write to it."""
         known = self._versions.get(table)
         if known is None:
-            known = self._versions[table] = int(self._snapshot(table).version())
+            known = self._versions[table] = newest_version(self.folder / table)
         return known
+
+    def _opened(self, table: str) -> DeltaTable | None:
+        """None where only Spark's Delta reads its log. Raises TablesError where it is damaged."""
+        try:
+            return opened(self.folder / table)
+        except DamagedError as error:
+            raise TablesError(str(error)) from None
 
     def size(self, table: str) -> int:
         """How many bytes the files of a table's newest version have."""
+        found = self._opened(table)
+        if found is not None:
+            return sum(add["size_bytes"] for add in added(found))
         return int(self._snapshot(table).sizeInBytes())
 
     def files(self, table: str) -> int:
@@ -315,6 +333,9 @@ class Store:
     def statistics(self, table: str) -> str | None:
         """The columns, with commas, of which Delta keeps each file's lowest and highest value; None
         where no property names them."""
+        known = self._opened(table)
+        if known is not None:
+            return known.metadata().configuration.get(STATISTICS)
         found = self._snapshot(table).metadata().configuration().get(STATISTICS)
         return str(found.get()) if found.isDefined() else None
 
@@ -384,19 +405,23 @@ class Store:
         # Delta knows no transaction version below 0; runs.py sees to it that START is done once.
         app = f"{writer.app}/{BATCHES}"
         transaction = None if micro_batch_id == START else (app, micro_batch_id)
-        if transaction is None or self._is_to_make(BATCHES, transaction):
-            appended = RowCommit(contracts.tables()[BATCHES], row, transaction, self._put)
-            self._save(appended, BATCHES, writer)
-
-    def _put(self, commit: Place, actions: list[dict[str, Any]]) -> bool:
-        """Writes a commit whole; False where that version is there already."""
-        if isinstance(commit, Path):
-            return put(commit, actions)
-        return hadoop_files.put_by_delta(self.spark, commit, map(json.dumps, actions))
+        if transaction is not None and not self._is_to_make(BATCHES, transaction):
+            return
+        table = contracts.tables()[BATCHES]
+        if isinstance(self.folder, Path):
+            rows = arrow_rows(table, [row])
+            self._save(SmallCommit(table, rows, frozenset(), transaction), BATCHES, writer)
+            return
+        values = [tuple(row[c.name] for c in table.told)]
+        frame = completed(BATCHES, self.spark.createDataFrame(values, table.ddl).coalesce(1))
+        if transaction is not None:
+            self._save(AppendCommit(frame, transaction), BATCHES, writer)
+        else:
+            self._save(frame.write.format("delta").mode("append"), BATCHES, writer)
 
     def newest_batches(self) -> dict[str, Any]:
         """The newest row of `_batches` of each query, by query; {} where nothing was written."""
-        return newest_of(self._batches())
+        return newest_of(self.batches())
 
     def holds(self, incident: str) -> bool:
         """Whether there are answers about an incident of that name."""
@@ -404,25 +429,27 @@ class Store:
 
     def knows_run(self, query: str, name: str) -> bool:
         """Whether a run of that name has written for a query."""
-        return any(row["query"] == query and row["run"] == name for row in self._batches())
+        return any(row["query"] == query and row["run"] == name for row in self.batches())
 
-    def _batches(self) -> list[dict[str, Any]]:
-        """Every row of `_batches`; [] where there is no such table."""
+    def batches(self, version: int | None = None) -> list[dict[str, Any]]:
+        """Every row of `_batches`, of its newest version or of the one given; [] where there is no
+        such table."""
         if not (self.folder / BATCHES / "_delta_log").is_dir():
             return []
         try:
-            found = batch_rows(self.folder / BATCHES)
+            found = batch_rows(self.folder / BATCHES, version)
         except DamagedError as error:
             raise TablesError(str(error)) from None
         if found is None:
-            return [row.asDict() for row in self.newest(BATCHES).collect()]
+            frame = self.newest(BATCHES) if version is None else self.at_version(BATCHES, version)
+            return [row.asDict() for row in frame.collect()]
         return found
 
     def retained_above(self, run: str) -> int:
         """The micro-batch of an ingest's run up to which maintenance has deleted events; -1: none
         were."""
         return max(
-            (r["micro_batch_id"] for r in self._batches()
+            (r["micro_batch_id"] for r in self.batches()
              if r["run"] == run and r["query"] == RETENTION), default=START,
         )  # fmt: skip
 
@@ -433,7 +460,7 @@ class Store:
         micro-batch; what is there is what the table holds of that run. Of events only those count
         that retention has left alone.
         """
-        every = self._batches()
+        every = self.batches()
         batches = [row for row in every if runs.get(row["query"]) == row["run"]]
         above = {"replica_events": self.retained_above(runs.get("ingest", ""))}
         counted = {(q, t): 0 for q in runs for t in WRITTEN_BY[q] if t != REFOLDS}
@@ -507,20 +534,29 @@ class Store:
 
     def sums(self, run: str, query: str) -> dict[str, int]:
         """The sums of a run's figures over its rows of `_batches`."""
-        rows = [r for r in self._batches() if r["run"] == run and r["query"] == query]
+        rows = [r for r in self.batches() if r["run"] == run and r["query"] == query]
         return {name: sum(row[name] or 0 for row in rows) for name in ADDED_UP}
 
     def cut(self) -> Cut:
         """The consistent cut that the newest rows of `_batches` name."""
         return cut_of(self.newest_batches().values(), self.folder)
 
+    def at_version(self, table: str, version: int) -> DataFrame:
+        """A table as a version has it. One of few rows is read here at once: Spark's Delta would
+        run jobs to find its files."""
+        rows = few_rows(self.folder / table, version)
+        if rows is not None:
+            schema = from_arrow_schema(rows.schema)
+            return self.spark.createDataFrame(rows if len(rows) else [], schema)
+        reader = self.spark.read.format("delta").option("versionAsOf", version)
+        return reader.load(self.path(table))
+
     def at_cut(self, table: str, cut: Cut | None = None) -> DataFrame:
         """A table as readers should see it: as `_batches` names it."""
         cut = self.cut() if cut is None else cut
         if table not in cut:
             return self.newest(table)
-        reader = self.spark.read.format("delta").option("versionAsOf", cut[table])
-        frame = reader.load(self.path(table))
+        frame = self.at_version(table, cut[table])
         condition = cut.condition(table)
         return frame if condition is None else frame.filter(condition)
 

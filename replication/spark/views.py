@@ -10,13 +10,12 @@ from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from replication import places
 from replication.paths import project_root
 from replication.places import Place
 from replication.spark import contracts, dialects, session
-from replication.spark.cut import Cut, cut_of
+from replication.spark.cut import Cut, cut_of, newest_of
 from replication.spark.failures import first_cause
 from replication.spark.progress import Progress
 from replication.spark.session import SessionError
@@ -94,35 +93,23 @@ def opened(spark: SparkSession, folder: Place) -> Opened:
             f"{folder} has no table {', '.join(missing)}: jobs/stream.py and jobs/replay.py make "
             "all of them; a lost one comes back when the events are folded into new tables"
         )
-    batches = int(store.version(BATCHES))
-    rows = _at(store, BATCHES, batches)
-    folds = _newest_rows(rows.filter("query = 'fold' AND micro_batch_id >= 0")).collect()
-    if not folds:
+    batches = store.version(BATCHES)
+    rows = store.batches(batches)
+    fold = newest_of(row for row in rows if row["micro_batch_id"] >= 0).get("fold")
+    if fold is None:
         raise TablesError(f"{folder} is empty: nothing has been folded into it yet")
-    newest = folds[0]
-    cut = cut_of(_newest_rows(rows).collect(), folder)
+    cut = cut_of(rows, folder)
     cut[BATCHES] = batches
     for table in folded():
         _check_columns(store, table, cut)
-    found = Opened(store, cut, newest["run"], newest["micro_batch_id"])
+    found = Opened(store, cut, fold["run"], fold["micro_batch_id"])
     if found.frame("verdicts").isEmpty():
         raise TablesError(f"{folder} is empty: its newest micro-batch holds no verdict")
     return found
 
 
-def _newest_rows(batches: DataFrame) -> DataFrame:
-    """The newest row of each query among rows of `_batches`: of a long run they are many."""
-    newest = F.max_by(F.struct("*"), F.struct("run_number", "micro_batch_id")).alias("row")
-    return batches.groupBy("query").agg(newest).select("row.*")
-
-
 def _is_table(path: Place) -> bool:
     return (path / "_delta_log").is_dir()
-
-
-def _at(store: Store, table: str, version: int) -> DataFrame:
-    reader = store.spark.read.format("delta").option("versionAsOf", version)
-    return reader.load(store.path(table))
 
 
 def _check_columns(store: Store, table: str, cut: Cut) -> None:

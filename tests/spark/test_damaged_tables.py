@@ -18,7 +18,6 @@ from replication.spark.delta_schemas import first_commit
 from replication.spark.event_files import REFUSED, next_slice, still_readable
 from replication.spark.failures import failed
 from replication.spark.log_files import DamagedError, check_files, files_of
-from replication.spark.row_commit import RowCommit
 from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows
 from tests.spark.event_rows import made_trace
 
@@ -35,7 +34,7 @@ def begun(folder: Path, table: str) -> Path:
 
 
 def batches(folder: Path) -> Path:
-    """A table of three rows that row_commit writes."""
+    """A table of three rows as micro-batches end with."""
     table = contracts.tables()["_batches"]
     path = begun(folder, "_batches")
     for number in range(3):
@@ -44,7 +43,8 @@ def batches(folder: Path) -> Path:
             "newest_event_time": None, "incident": None, "analyzer_version": "1",
             "table_versions": {"verdicts": number}, "table_rows": {}, "finished_at": 1,
         }  # fmt: skip
-        RowCommit(table, row, ("fold/1/_batches", number)).save(str(path))
+        rows = arrow_rows(table, [row])
+        SmallCommit(table, rows, frozenset(), ("fold/1/_batches", number)).save(str(path))
     return path
 
 

@@ -1,8 +1,6 @@
-"""A row is appended by a file and a commit of its own; any Delta engine reads it."""
+"""A row is appended without a Spark job; any Delta engine reads it, and its log without Spark."""
 
-import errno
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,15 +8,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from deltalake.transaction import AddAction
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from replication.spark import batch_rows as batch_rows_module
 from replication.spark import contracts, tables
 from replication.spark.append_commit import AppendCommit
-from replication.spark.batch_rows import batch_rows
+from replication.spark.batch_rows import batch_rows, few_rows
 from replication.spark.delta_schemas import first_commit, named, quoted
-from replication.spark.log_files import files_of
-from replication.spark.row_commit import RowCommit
+from replication.spark.log_files import files_of, newest_version, opened
+from replication.spark.small_commit import SmallCommit, arrow_rows
 from replication.spark.tables import BATCHES, REFOLDS, Store, Writer
 
 TABLE = contracts.tables()[BATCHES]
@@ -38,16 +38,15 @@ def made(folder: Path) -> Path:
     return folder
 
 
-def test_a_row_is_there_for_other_engines_and_takes_no_other_commits_place(tmp_path: Path) -> None:
+def saved(folder: Path, given: dict[str, Any], transaction: tuple[str, int] | None) -> int:
+    rows = arrow_rows(TABLE, [given])
+    return SmallCommit(TABLE, rows, frozenset(), transaction).save(str(folder))
+
+
+def test_a_row_is_there_for_other_engines(tmp_path: Path) -> None:
     folder = made(tmp_path)
-    assert RowCommit(TABLE, row(7, table_rows=None), ("app", 3)).save(str(folder)) == 1
-    taken = folder / "_delta_log" / f"{2:020d}.json"
-    before = DeltaTable(folder).version()
-    os.link(folder / "_delta_log" / f"{1:020d}.json", taken)
-    assert before == 1
-    taken.unlink()
-    taken.write_text(json.dumps({"commitInfo": {"operation": "OPTIMIZE"}}) + "\n")
-    assert RowCommit(TABLE, row(8)).save(str(folder)) == 3
+    assert saved(folder, row(7, table_rows=None), ("app", 3)) == 1
+    assert saved(folder, row(8), None) == 2
     found = DeltaTable(folder)
     assert found.transaction_version("app") == 3
     rows = sorted(found.to_pyarrow_table().to_pylist(), key=lambda r: r["rows_in"])
@@ -55,18 +54,6 @@ def test_a_row_is_there_for_other_engines_and_takes_no_other_commits_place(tmp_p
     assert rows[0]["table_rows"] is None
     assert rows[0]["finished_timestamp"].timestamp() * 1000 == rows[0]["finished_at"] == 7
     assert rows[1]["table_versions"] == [("verdicts", 8)]
-    assert [p.name for p in (folder / "_delta_log").iterdir() if p.name.startswith(".")] == []
-
-
-def test_without_hard_links_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = made(tmp_path)
-
-    def link(*_: Any) -> None:
-        raise OSError(errno.EPERM, "no links here")
-
-    monkeypatch.setattr("os.link", link)
-    assert RowCommit(TABLE, row(1)).save(str(folder)) == 1
-    assert DeltaTable(folder).version() == 1
 
 
 @pytest.mark.spark
@@ -86,7 +73,7 @@ def test_spark_reads_them_and_each_micro_batch_is_there_once(
         (-1, 0), (0, 0), (1, 1), (2, 2), (3, 3)
     ]  # fmt: skip
     assert found[-1].table_rows == {"verdicts": 2}
-    assert list((tmp_path / BATCHES / "_delta_log").glob("*4.checkpoint.parquet"))
+    assert list((tmp_path / BATCHES / "_delta_log").glob("*.checkpoint.parquet"))
     assert in_order(batch_rows(tmp_path / BATCHES)) == in_order(by_spark(store))
     spark.sql(f"OPTIMIZE delta.`{tmp_path / BATCHES}`").collect()
     for number in range(4):
@@ -106,6 +93,29 @@ def by_spark(store: Store) -> list[dict[str, Any]]:
 def in_order(rows: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
     assert rows is not None
     return sorted(rows, key=lambda row: row["micro_batch_id"])
+
+
+@pytest.mark.spark
+def test_a_small_table_is_read_without_spark_as_spark_reads_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(spark, tmp_path)
+    store.create()
+    writer = Writer("first", 0, "fold", "token", "fold/id")
+    for number in (-1, 0, 1):
+        store.finish(writer, number, {"rows/verdicts": 2})
+    spark.sql(f"ALTER TABLE delta.`{store.path(BATCHES)}` ADD COLUMNS (ticket STRING)")
+    # What Spark writes has moments of another kind, which are read to the microsecond.
+    spark.sql(f"OPTIMIZE delta.`{store.path(BATCHES)}`").collect()
+    for table, version in ((BATCHES, 5), (BATCHES, 2), (REFOLDS, 0)):
+        ours = store.at_version(table, version)
+        assert few_rows(tmp_path / table, version) is not None
+        with monkeypatch.context() as large:
+            large.setattr(batch_rows_module, "FEW_ROWS", -1)
+            theirs = store.at_version(table, version)
+        assert ours.dtypes == theirs.dtypes
+        assert sorted(map(repr, ours.collect())) == sorted(map(repr, theirs.collect()))
+    assert len(ours.collect()) == 0
 
 
 @pytest.mark.spark
@@ -157,33 +167,39 @@ def test_a_table_altered_meanwhile_costs_no_micro_batch(
     assert store.newest(REFOLDS).count() == 1
 
 
-def commit(table: Path, number: int, *actions: dict[str, Any]) -> None:
-    (table / "_delta_log").mkdir(exist_ok=True)
-    text = "".join(json.dumps(action) + "\n" for action in actions)
-    (table / "_delta_log" / f"{number:020d}.json").write_text(text)
-
-
-def add(path: str, **other: Any) -> dict[str, Any]:
-    return {"add": {"path": path, **other}}
+def added(path: str, rows: int) -> AddAction:
+    return AddAction(path, 1, {}, 1, True, json.dumps({"numRecords": rows}))
 
 
 def test_the_files_of_a_table_are_those_that_its_log_names(tmp_path: Path) -> None:
-    assert files_of(made(tmp_path / "empty")) == {}
-    commit(tmp_path, 0, add("a", stats='{"numRecords": 2}'), add("b"))
-    commit(tmp_path, 1, add("c", stats='{"numRecords": 3}'), {"remove": {"path": "a"}})
-    commit(tmp_path, 2, {"commitInfo": {}}, add("b"), {"remove": {"path": "b"}})
-    assert files_of(tmp_path) == files_of(tmp_path, 1) == {"b": None, "c": 3}
-    assert files_of(tmp_path, 0) == {"a": 2, "b": None}
+    table = made(tmp_path)
+    assert files_of(table) == {}
+    for mode, actions in (
+        ("append", [added("a", 2), added("b", 1)]),
+        ("append", [added("c", 3)]),
+        ("overwrite", [added("d", 4)]),
+    ):
+        found = DeltaTable(table)
+        found.create_write_transaction(actions, mode, found.schema())
+    assert files_of(table) == files_of(table, 3) == {"d": 4}
+    assert files_of(table, 2) == {"a": 2, "b": 1, "c": 3}
+    assert newest_version(table) == 3
+    DeltaTable(table).create_checkpoint()
+    (table / "_delta_log" / f"{0:020d}.json").unlink()
+    assert files_of(table) == {"d": 4}
+    assert newest_version(table) == 3
 
 
-@pytest.mark.parametrize("other", [{"deletionVector": {"cardinality": 1}}, {"path": "a%20b"}])
-def test_what_only_delta_can_tell_is_left_to_it(tmp_path: Path, other: dict[str, Any]) -> None:
-    commit(tmp_path, 0, add("a"))
-    commit(tmp_path, 1, {"add": {"path": "b", **other}})
-    assert files_of(tmp_path) is None
-    assert files_of(tmp_path, 0) == {"a": None}
-    (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
-    assert files_of(tmp_path) is None
+def test_what_only_delta_in_spark_can_tell_is_left_to_it(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    found = DeltaTable(table)
+    found.create_write_transaction([added("a%20b", 1)], "append", found.schema())
+    assert files_of(table) is None
+    assert files_of(table, 0) == {}
+    DeltaTable(table).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    assert opened(table) is None
+    (table / "_delta_log" / f"{1:020d}.json").unlink()
+    assert files_of(table) is None
 
 
 HOSTILE = (

@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -45,6 +47,44 @@ def put(folder: Path, number: int, rows: list[dict[str, Any]], *replaced: str) -
     return commit.save(str(folder))
 
 
+def named(folder: Path, file: str) -> None:
+    """Makes a file of one row one of the table's."""
+    table, size = DeltaTable(folder), (folder / file).stat().st_size
+    add = AddAction(file, size, {}, 1, True, json.dumps({"numRecords": 1}))
+    table.create_write_transaction([add], "append", table.schema())
+
+
+def test_a_commit_is_made_once_for_its_transaction(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    assert put(folder, 3, [verdict(0, "HOLDS")]) == 1
+    assert put(folder, 3, [verdict(0, "VIOLATED")], "c/t/i/0") == 1
+    assert put(folder, 2, [verdict(0, "VIOLATED")], "c/t/i/0") == 1
+    assert said(folder) == [(0, "HOLDS")]
+
+
+def test_a_commit_that_landed_and_failed_keeps_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, sound = made(tmp_path), SmallCommit._commit
+
+    def lands_and_fails(commit: SmallCommit, table: DeltaTable, added: list[Any]) -> None:
+        sound(commit, table, added)
+        raise CommitFailedError("the checkpoint after it")
+
+    monkeypatch.setattr(SmallCommit, "_commit", lands_and_fails)
+    assert put(folder, 0, [verdict(0, "HOLDS")]) == 1
+    assert said(folder) == [(0, "HOLDS")]
+
+
+def test_a_folder_that_takes_no_commit_ends_the_attempt(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    blocked = folder / "_delta_log" / f"{1:020d}.json"
+    blocked.mkdir()
+    with pytest.raises(CommitFailedError):
+        put(folder, 0, [verdict(0, "HOLDS")])
+    assert list(folder.glob("*.parquet")) == []
+
+
 def said(folder: Path) -> list[tuple[int, str]]:
     rows = DeltaTable(folder).to_pyarrow_table().to_pylist()
     return sorted((row["partition"], row["verdict"]) for row in rows)
@@ -73,17 +113,17 @@ def test_who_comes_second_looks_at_the_table_again(
     folder = made(tmp_path)
     for partition in range(3):
         put(folder, partition, [verdict(partition, "HOLDS")])
-    sound, tries = small_commit.put, []
+    sound, tries = SmallCommit._commit, []
 
-    def compacted_before(commit: Path, actions: list[dict[str, Any]]) -> bool:
+    def compacted_before(commit: SmallCommit, table: DeltaTable, added: list[Any]) -> None:
         if not tries:
             DeltaTable(folder).optimize.compact()
-        tries.append(commit.name)
-        return sound(commit, actions)
+        tries.append(table.version())
+        sound(commit, table, added)
 
-    monkeypatch.setattr(small_commit, "put", compacted_before)
+    monkeypatch.setattr(SmallCommit, "_commit", compacted_before)
     assert put(folder, 3, [verdict(1, "VIOLATED")], "c/t/i/1") == 5
-    assert len(tries) == 2
+    assert tries == [3, 4]
     assert said(folder) == [(0, "HOLDS"), (1, "VIOLATED"), (2, "HOLDS")]
     live = {Path(uri).name for uri in DeltaTable(folder).file_uris()}
     assert len(live) == 1
@@ -97,18 +137,18 @@ def test_files_that_maintenance_takes_away_are_looked_up_again(
     folder = made(tmp_path)
     for partition in range(3):
         put(folder, partition, [verdict(partition, "HOLDS")])
-    sound, looks = small_commit.files_of, []
+    sound, looks = small_commit.files_in, []
 
-    def compacted_after(table: Path, version: int | None = None) -> Any:
-        found = sound(table, version)
+    def compacted_after(table: DeltaTable) -> Any:
+        found = sound(table)
         if not looks:
             DeltaTable(folder).optimize.compact()
             for name in found or {}:
                 (folder / name).unlink()
-        looks.append(version)
+        looks.append(table.version())
         return found
 
-    monkeypatch.setattr(small_commit, "files_of", compacted_after)
+    monkeypatch.setattr(small_commit, "files_in", compacted_after)
     put(folder, 3, [verdict(1, "VIOLATED")], "c/t/i/1")
     assert looks == [3, 4]
     assert said(folder) == [(0, "HOLDS"), (1, "VIOLATED"), (2, "HOLDS")]
@@ -146,7 +186,7 @@ def test_what_is_for_spark_is_refused_before_anything_is_written(
     with pytest.raises(NotSmallError):
         parts_as_columns("no topic partition")
     DeltaTable(folder).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
-    with pytest.raises(NotSmallError, match="only Delta"):
+    with pytest.raises(NotSmallError, match="only Spark's Delta"):
         put(folder, 1, [verdict(1, "VIOLATED")], "c/t/i/1")
     assert len(list(folder.glob("*.parquet"))) == 1
 
@@ -155,8 +195,7 @@ def test_a_column_that_an_older_file_lacks_is_null(tmp_path: Path) -> None:
     folder = made(tmp_path)
     old = arrow_rows(VERDICTS, [verdict(0, "HOLDS")]).drop_columns(["reason"])
     pq.write_table(old, folder / "old.parquet")
-    lines = [small_commit.added(folder, "old.parquet", 1)]
-    assert small_commit.put(folder / "_delta_log" / f"{1:020d}.json", lines)
+    named(folder, "old.parquet")
     put(folder, 1, [verdict(1, "HOLDS")], "c/t/i/1")
     assert said(folder) == [(0, "HOLDS"), (1, "HOLDS")]
 
@@ -165,8 +204,7 @@ def test_a_column_of_an_owner_is_not_lost(tmp_path: Path) -> None:
     folder = made(tmp_path)
     theirs = arrow_rows(VERDICTS, [verdict(0, "HOLDS")]).append_column("ticket", [["T-1"]])
     pq.write_table(theirs, folder / "theirs.parquet")
-    lines = [small_commit.added(folder, "theirs.parquet", 1)]
-    assert small_commit.put(folder / "_delta_log" / f"{1:020d}.json", lines)
+    named(folder, "theirs.parquet")
     with pytest.raises(NotSmallError, match="ticket"):
         put(folder, 1, [verdict(1, "HOLDS")], "c/t/i/1")
 
