@@ -114,6 +114,10 @@ LIVED_ON = [
 
 
 CRASHED = ev.ReplicaStopped(1, "process_crash")
+LEADER_CRASHED = [
+    ev.ReplicaStopped(2, "process_crash"),
+    ev.ReplicaStarted(2, 0, 5, None, False),
+]
 LED_BY_3 = [elected(3, 2), ev.BecameLeader(3, 2, 5, 5), ev.BecameFollower(2, 2, 3, 5, 5)]
 
 
@@ -123,8 +127,8 @@ LED_BY_3 = [elected(3, 2), ev.BecameLeader(3, 2, 5, 5), ev.BecameFollower(2, 2, 
         ([], 8, HOLDS),
         ([ev.Truncated(1, 4, 5, "leader_epoch")], 8, HOLDS),
         # The leader lost what it had by then, and broker 1 may have what it was before.
-        ([ev.ReplicaStopped(2, "process_crash"), ev.ReplicaStarted(2, 0, 5, None, False)], 8, UNKNOWN),
-        ([ev.ReplicaStopped(2, "process_crash"), ev.ReplicaStarted(2, 0, 5, None, False)], 5, HOLDS),
+        (LEADER_CRASHED, 8, UNKNOWN),
+        (LEADER_CRASHED, 5, HOLDS),
         (LED_BY_3, 8, UNKNOWN),
         ([CRASHED, ev.ReplicaStarted(1, 0, 4, None, False)], 5, HOLDS),
         ([CRASHED, ev.ReplicaStarted(1, 0, None, None, False)], 5, HOLDS),

@@ -3,7 +3,6 @@
 What the next truncation removes is pending, no violation. ISR membership does not matter.
 """
 
-from replication.protocol.ground.topic_partition import Replica
 from replication.protocol.ground.verdict import (
     UNKNOWN,
     Finding,
@@ -17,9 +16,6 @@ from replication.protocol.histories.ask import KEPT
 from replication.protocol.judgement.divergence import Divergence, incomparable, unseen_ends
 from replication.protocol.judgement.questions import MATCHING as NAME
 from replication.protocol.judgement.reference import (
-    log_is_covered,
-    never_began,
-    tail_is_known,
     what_is_missing,
 )
 from replication.protocol.judgement.view import View, assignment_is_known, uncaptured
@@ -72,11 +68,7 @@ def _by_copies(view: View) -> Verdict:
         if r.captured or view.covered("replica_trace", r.replica)
     ]
     assigned = view.state.settings.assigned_replicas
-    stale = [
-        r.replica
-        for r in known
-        if r.stale and (not assigned or r.replica in assigned)
-    ]
+    stale = [r.replica for r in known if r.stale and (not assigned or r.replica in assigned)]
     if missing or not known:
         names = [f"the log directory of broker {r}" for r in missing]
         return unknown(
