@@ -6,7 +6,7 @@ where no line of theirs does.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 FEATURE = "metadata.version"
@@ -27,10 +27,14 @@ _FIRST_LEVELS = (
 _NEWEST_LEVEL = 30
 
 
-def newest_level(features: Iterable[Mapping[str, Any]]) -> int | None:
-    """The newest level of metadata.version among the features of a RegisterBrokerRecord."""
-    levels = (f["max_supported_version"] for f in features if f["name"] == FEATURE)
-    return next(levels, None)
+def newest_level(features: Any) -> int | None:
+    """The newest level of metadata.version among the features of a RegisterBrokerRecord; None where
+    it is not among them, or where they are none (a dump that somebody has edited)."""
+    for feature in features if isinstance(features, list | tuple) else ():
+        if isinstance(feature, Mapping) and feature.get("name") == FEATURE:
+            level = feature.get("max_supported_version")
+            return level if isinstance(level, int) else None
+    return None
 
 
 def branch_of(level: int) -> str | None:

@@ -143,13 +143,22 @@ def _decoded(found: dict[str, Any]) -> MetadataRecord:
     version = version if isinstance(version, int) else 0
     values = {}
     for key, value in data.items():
-        values[records.value_name(snake_case(key))] = value
+        values[records.value_name(snake_case(key))] = _in_snake_case(value)
     for one in layout.fields:
         expected = records.value_name(one.name)
         needed = version in one.versions and version not in one.tagged
         if (needed or expected in values) and not _fits(values.get(expected), one, version):
             raise _BadLine(f"this record, {name} of a partition or broker, has no {expected}")
     return MetadataRecord(api_key, version, layout.name, values)
+
+
+def _in_snake_case(value: Any) -> Any:
+    """A value whose own fields, if it has any, are named as the records' are."""
+    if isinstance(value, list):
+        return [_in_snake_case(one) for one in value]
+    if isinstance(value, dict):
+        return {snake_case(name): _in_snake_case(one) for name, one in value.items()}
+    return value
 
 
 def _fits(value: Any, expected: Field, version: int) -> bool:

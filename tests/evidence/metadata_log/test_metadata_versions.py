@@ -16,6 +16,14 @@ def test_the_newest_level_is_that_of_metadata_version() -> None:
 
 
 @pytest.mark.parametrize(
+    "features", [None, 7, "x", [7], [{}], [{"name": "metadata.version"}],
+                 [{"name": "metadata.version", "max_supported_version": "21"}]],
+)  # fmt: skip
+def test_what_is_no_list_of_features_tells_nothing(features: object) -> None:
+    assert newest_level(features) is None
+
+
+@pytest.mark.parametrize(
     ("level", "branch"),
     [(3, None), (7, "3.3"), (8, "3.4"), (11, "3.5"), (14, "3.6"), (19, "3.7"), (20, "3.8"),
      (21, "3.9"), (25, "4.0"), (27, "4.1"), (29, "4.2"), (30, "4.3"), (31, None)],
