@@ -14,14 +14,17 @@ from pyspark.sql import functions as F
 
 from replication import places
 from replication.command_line import incident_name
+from replication.decisions.answer import due
+from replication.decisions.page_section import decisions_html
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity, fold_partition, identity_of
 from replication.protocol.judgement.judge import INVARIANTS
 from replication.reports import ranking
 from replication.reports.answer import FORMAT_VERSION
+from replication.reports.do_now import sends_to_decide
 from replication.reports.evidence_lines import read_lines
-from replication.reports.page import write_page
+from replication.reports.page import Beside, write_page
 from replication.spark import contracts, fold_stream, session, views
 from replication.spark.failures import first_cause
 from replication.spark.progress import line_of
@@ -73,7 +76,8 @@ def main(argv: list[str]) -> int:
         incident = incident_of(found, flags.incident)
         answer = answer_of(found, flags.topic, incident)
         told = events_of(found, answer, incident)
-        write_page(flags.out, with_details(answer, told), told, read_lines)
+        detailed, beside = with_details(answer, told)
+        write_page(flags.out, detailed, told, read_lines, beside)
         print(line_of(f"report.py: {flags.out}"), file=sys.stderr)
         return EXIT_OK
     except TablesError as error:
@@ -253,11 +257,16 @@ def events_of(
     return _fetched(found, events, wanted)
 
 
-def with_details(answer: dict[str, Any], told: Mapping[Identity, list[Event]]) -> dict[str, Any]:
+def with_details(
+    answer: dict[str, Any], told: Mapping[Identity, list[Event]]
+) -> tuple[dict[str, Any], Beside]:
     """The answer with what is known of each loss beside the ledger's row: the election, settings,
-    copies. No table holds these, so the events that are shown are folded once more."""
+    copies; and which replica is to lead now. No table of a fold holds these, so the events that are
+    shown are folded once more."""
     folded = [fold_partition(identity, told[identity]) for identity in sorted(told)]
-    return {**answer, "loss_details": [d for one in folded for d in one.answer.loss_details]}
+    details = [d for one in folded for d in one.answer.loss_details]
+    rows = due(f.state for f in folded if f.defect is None) if sends_to_decide(answer) else ()
+    return {**answer, "loss_details": details}, Beside(decisions_html(list(rows)))
 
 
 def _runs(found: Opened, incident: str | None) -> list[str]:

@@ -27,7 +27,8 @@ def test_views_of_a_catalog_outlast_the_session_that_made_them(
     # As the job does: what does not fit shows in temporary views first.
     found.register()
     names = views.put_into_catalog(found, "replication_tables")
-    assert set(names) == {t.name for t in contracts.tables().values()}
+    # What an import writes by its evidence is not there where none has.
+    assert set(names) == {t.name for t in contracts.tables().values() if t.written != "evidence"}
     another = spark.newSession()
     asked = "SELECT first_offset, first_acknowledged_at FROM {}lost_records"
     (lost,) = another.sql(asked.format("replication_tables.")).collect()

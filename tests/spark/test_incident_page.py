@@ -40,7 +40,8 @@ def from_tables(spark: SparkSession, tables: Path, topic: str | None = None) -> 
     found = views.opened(spark, tables)
     answer = answer_of(found, topic)
     told = events_of(found, answer)
-    return page(with_details(answer, told), told, read_lines)
+    detailed, beside = with_details(answer, told)
+    return page(detailed, told, read_lines, beside)
 
 
 def test_it_is_the_page_of_diagnose(spark: SparkSession, folder: Path) -> None:
