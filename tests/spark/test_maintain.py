@@ -87,8 +87,6 @@ def test_maintenance_keeps_what_is_in_use_and_the_stream_goes_on(
     said = maintain(spark, folder)
     assert "replica_events: compacted" in said
     assert "ingest: 4 notes of what was read joined into one" in said
-    aged(spark, folder / "tables", 3.0)
-    maintain(spark, folder)  # What the first round put together goes in the next.
     assert files_on_disk(folder) < on_disk
     assert answers(spark, folder / "tables") == before
     for path, version in re.findall(r"delta\.`([^`]+)` VERSION AS OF (\d+)", script):
