@@ -10,7 +10,8 @@ import hashlib
 import importlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,10 @@ _OF_A_RECORD = (
     "headers", "timestamp",
 )  # fmt: skip
 _SECONDS = 60.0
+_PAUSE = 0.2
+_NOT_READY = (
+    "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "_WAIT_COORD",
+)  # fmt: skip
 _PROGRESS = "produced.json"
 
 
@@ -186,7 +191,7 @@ class Producing:
         settings = {**self._settings(), "transactional.id": self.plan.identity}
         self._producer = self.kafka.Producer(settings)
         try:
-            self._producer.init_transactions(_SECONDS)
+            self._answered(lambda: self._producer.init_transactions(_SECONDS))
         except self.kafka.KafkaException as error:
             raise Refused(
                 f"{self.target.bootstrap}: transactions cannot be had ({_said(error)}); with "
@@ -196,20 +201,38 @@ class Producing:
             {**self._connection(), "group.id": self.plan.identity, "enable.auto.commit": False}
         )
         try:
-            noted = self._group.committed([self._note()], _SECONDS)[0]
-            why_not = noted.error
+            noted = self._answered(lambda: self._group.committed([self._note()], _SECONDS)[0])
         except self.kafka.KafkaException as error:
-            why_not = _said(error)
-        if why_not is not None:
             raise Refused(
                 f"{self.target.bootstrap}: the progress, which is kept as an offset of a consumer "
-                f"group, cannot be read ({why_not}). Has every partition of __consumer_offsets a "
-                "leader? kafka-topics.sh --describe --unavailable-partitions tells. With "
-                f"--no-transactions none is needed: {GUARANTEES[BY_FILE]}"
-            )
+                f"group, cannot be read ({_said(error)}). Has every partition of "
+                "__consumer_offsets a leader? kafka-topics.sh --describe --unavailable-partitions "
+                f"tells. With --no-transactions none is needed: {GUARANTEES[BY_FILE]}"
+            ) from None
         self.done = max(noted.offset, 0)
         if is_first:
             self._write_note()
+
+    def _answered(self, call: Callable[[], Any]) -> Any:
+        """What the cluster answers: asked again for a minute while it is only not ready.
+
+        A coordinator that moves, loads its partition or is not chosen yet is not ready, and so is
+        whatever the library calls retriable. Raises KafkaException.
+        """
+        for_now = {getattr(self.kafka.KafkaError, name) for name in _NOT_READY}
+        until = time.monotonic() + _SECONDS
+        while True:
+            try:
+                found = call()
+                error = getattr(found, "error", None)
+                if error is None:
+                    return found
+            except self.kafka.KafkaException as raised:
+                error = raised.args[0]
+            is_ready = error.code() not in for_now and not error.retriable()
+            if is_ready or time.monotonic() > until:
+                raise self.kafka.KafkaException(error)
+            time.sleep(_PAUSE)
 
     def _note(self, done: int | None = None) -> Any:
         """The topic partition under which the group notes its progress."""
@@ -273,8 +296,10 @@ class Producing:
         done = self.done + len(batch)
         if in_transaction:
             group = self._group.consumer_group_metadata()
-            self._producer.send_offsets_to_transaction([self._note(done)], group, _SECONDS)
-            self._producer.commit_transaction(_SECONDS)
+            note = [self._note(done)]
+            producer = self._producer
+            self._answered(lambda: producer.send_offsets_to_transaction(note, group, _SECONDS))
+            self._answered(lambda: producer.commit_transaction(_SECONDS))
             self.done = done
         else:
             self.done = done

@@ -26,10 +26,30 @@ class KafkaException(Exception):
     """As the library's."""
 
 
+class KafkaError(Exception):
+    """As the library's: a code, and whether the same call may be made again."""
+
+    NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE = 16, 14, 15
+    _WAIT_COORD, GROUP_AUTHORIZATION_FAILED, TIMED_OUT = -164, 30, -185
+
+    def __init__(self, code: int, *, may_retry: bool = False) -> None:
+        self._code, self._may_retry = code, may_retry
+
+    def code(self) -> int:
+        return self._code
+
+    def retriable(self) -> bool:
+        return self._may_retry
+
+    def str(self) -> str:
+        return f"error {self._code}"
+
+
 @dataclass
 class Cluster:
     """What a cluster keeps. kill_at: the call, counted, before (even) or behind (odd) which the
-    client is killed. refuses: values that are not taken."""
+    client is killed. refuses: values that are not taken. answers_first: by call, the errors
+    that come before its answer."""
 
     partitions: int = 2
     log: list[tuple[str, int, bytes | None, bytes | None, Any, int | None]] = field(
@@ -41,6 +61,17 @@ class Cluster:
     kill_at: int = -1
     refuses: tuple[bytes, ...] = ()
     has_transactions: bool = True
+    answers_first: dict[str, list[KafkaError]] = field(default_factory=dict)
+
+    def not_ready(self, name: str) -> KafkaError | None:
+        """What the call of this name is answered instead of being done; None: it is done."""
+        waiting = self.answers_first.get(name)
+        return waiting.pop(0) if waiting else None
+
+    def refuse(self, name: str) -> None:
+        error = self.not_ready(name)
+        if error is not None:
+            raise KafkaException(error)
 
     def call(self, effect: Callable[[], Any]) -> Any:
         if self.calls == self.kill_at:
@@ -55,7 +86,8 @@ class Cluster:
 
 class TopicPartition:
     def __init__(self, topic: str, partition: int, offset: int = -1001) -> None:
-        self.topic, self.partition, self.offset, self.error = topic, partition, offset, None
+        self.topic, self.partition, self.offset = topic, partition, offset
+        self.error: KafkaError | None = None
 
 
 class Message:
@@ -82,7 +114,8 @@ class Producer:
 
     def init_transactions(self, _: float) -> None:
         if not self.cluster.has_transactions:
-            raise KafkaException("no coordinator")
+            raise KafkaException(KafkaError(KafkaError.TIMED_OUT))
+        self.cluster.refuse("init_transactions")
         self.cluster.call(lambda: self.cluster.open_ones.pop(str(self.name), None))
 
     def begin_transaction(self) -> None:
@@ -118,10 +151,13 @@ class Producer:
     def send_offsets_to_transaction(
         self, offsets: list[TopicPartition], group: str, _: float
     ) -> None:
+        self.cluster.refuse("send_offsets_to_transaction")
         noted = {(group, o.topic, o.partition): o.offset for o in offsets}
         self.cluster.call(lambda: self.offsets.update(noted))
 
     def commit_transaction(self, _: float) -> None:
+        self.cluster.refuse("commit_transaction")
+
         def effect() -> None:
             self.cluster.log += self.cluster.open_ones.pop(str(self.name))
             self.cluster.noted.update(self.offsets)
@@ -138,7 +174,9 @@ class Consumer:
             offset = self.cluster.noted.get((self.group, one.topic, one.partition), -1001)
             return TopicPartition(one.topic, one.partition, offset)
 
+        self.cluster.refuse("committed")
         found: list[TopicPartition] = self.cluster.call(lambda: [noted(one) for one in asked])
+        found[0].error = self.cluster.not_ready("committed, of the partition")
         return found
 
     def consumer_group_metadata(self) -> str:
@@ -156,9 +194,11 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
         Consumer=lambda settings: Consumer(made, settings),
         TopicPartition=TopicPartition,
         KafkaException=KafkaException,
+        KafkaError=KafkaError,
     )
     monkeypatch.setattr(produce_command, "client", lambda: library)
     monkeypatch.setattr(producing, "RECORDS_IN_BATCH", 5)
+    monkeypatch.setattr(producing, "_PAUSE", 0.0)
     return made
 
 
@@ -335,3 +375,39 @@ def test_lines_that_are_no_records_are_refused(
     assert produce(out) == 2
     assert "line 2" in capsys.readouterr().err
     assert lines_of(out / "records.jsonl")[1] == {}
+
+
+NOT_YET = (
+    KafkaError(KafkaError.NOT_COORDINATOR),
+    KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS),
+    KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE),
+    KafkaError(KafkaError._WAIT_COORD),
+    KafkaError(KafkaError.TIMED_OUT, may_retry=True),
+)
+CALLS = (
+    "init_transactions", "committed", "committed, of the partition",
+    "send_offsets_to_transaction", "commit_transaction",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_coordinator_that_is_not_ready_is_asked_again(
+    tmp_path: Path, cluster: Cluster, call: str
+) -> None:
+    """A new cluster's coordinators are chosen and loaded while the first records go out."""
+    cluster.answers_first[call] = list(NOT_YET)
+    out = folder(tmp_path / "out", *(record(number) for number in range(TOTAL)))
+    assert produce(out) == 0
+    assert not cluster.answers_first[call]
+    assert values(cluster) == ALL
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_coordinator_that_refuses_is_not_asked_again(
+    tmp_path: Path, cluster: Cluster, call: str
+) -> None:
+    refusal = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
+    cluster.answers_first[call] = [refusal, *NOT_YET]
+    out = folder(tmp_path / "out", *(record(number) for number in range(TOTAL)))
+    assert produce(out) != 0
+    assert len(cluster.answers_first[call]) == len(NOT_YET)
