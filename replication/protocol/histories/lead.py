@@ -54,10 +54,16 @@ class LedEpoch:
             leader,
             line.min_insync_replicas,
             line.flags,
-            again=any(item.again for item in led),
+            again=any(item.again for item in led) or self._may_have_missed_epochs(),
             zombie=self._zombie(),
             in_sync=self._was_in_sync(),
         )
+
+    def _may_have_missed_epochs(self) -> bool:
+        """Whether a leader whose lines are missing led before, and may not have heard of others."""
+        leader_epoch = self.window.leader_epoch
+        led_first = self.run.line.first_led.get(self.leader, leader_epoch)
+        return not self.by.covered and led_first < leader_epoch
 
     def _broker(self) -> Broker:
         base, line, isrs = self.followers.brokers[self.place], self.run.line, self.isrs

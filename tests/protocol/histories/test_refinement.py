@@ -40,6 +40,14 @@ def test_stories_of_which_a_history_was_missing_are_admitted(given: str, lines: 
     assert fails(story_of(given, lines), seed=0, count=1) == []
 
 
+def test_a_leader_whose_lines_are_missing_may_have_missed_an_epoch() -> None:
+    """A has not heard of C's epoch, in which B cuts r, and commits r with C."""
+    lines = ["produce A r acks=all", "fetch B", "fetch B", "elect C isr=C,A,B deliver=C"]
+    lines += ["deliver B", "fetch B", "elect A isr=A,B,C", *["fetch C"] * 3, "elect B isr=B,A,C"]
+    world = story_of("kafka=4.1.0 controller=kraft min_insync_replicas=2", lines)
+    assert fails(world, seed=0, count=4) == []
+
+
 def test_a_traced_answer_of_an_earlier_epoch_may_be_taken_late() -> None:
     """Before KAFKA-18991, by a follower of the same leader again."""
     lines = ["produce A r", "fetch B response=delayed", "elect B", "fetch A", "elect A"]
