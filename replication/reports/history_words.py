@@ -4,7 +4,7 @@ import textwrap
 from typing import Any
 
 from replication.reports.headline import how_to_get
-from replication.reports.vocabulary import INVARIANT_WORDS, name, offsets
+from replication.reports.vocabulary import INVARIANT_WORDS, name, offsets, sides
 
 WIDTH = 46
 NOTHING = "nothing at these offsets"
@@ -29,7 +29,7 @@ def two_histories_text(verdict: dict[str, Any]) -> str:
     lines = [
         f"{name(verdict)}, {what}: two histories fit the evidence at {where}.",
         "",
-        _row("", "NOTHING IS LOST", "A RECORD IS LOST"),
+        _row("", *(side.upper() for side in sides(verdict["invariant"]))),
     ]
     for number in sorted({t["leader_epoch"] for t in (*told["kept"], *told["broken"])}):
         kept = [t["words"] for t in told["kept"] if t["leader_epoch"] == number]

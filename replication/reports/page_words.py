@@ -24,7 +24,7 @@ from replication.reports.loss_words import keep_safe as destroying
 from replication.reports.natural import names
 from replication.reports.ranking import DECIDING, Partition, identity_of, records_at_risk
 from replication.reports.safe_text import escaped
-from replication.reports.vocabulary import CAUSE_WORDS, CONTRACT_WORDS, TIER_WORDS
+from replication.reports.vocabulary import CAUSE_WORDS, CONTRACT_WORDS, TIER_WORDS, sides
 
 # So many articles are open at once; some more can be opened, the rest is in the partitions.
 OPEN_ARTICLES = 3
@@ -510,6 +510,7 @@ def _two_histories(verdict: dict[str, Any]) -> str:
     if not told:
         return ""
     part = (told["part_at"] or {}).get("leader_epoch")
+    heads = "".join(f"<th scope=col>{side}</th>" for side in sides(verdict["invariant"]))
     rows = []
     for number in sorted({t["leader_epoch"] for t in (*told["kept"], *told["broken"])}):
         cells = "".join(
@@ -522,8 +523,7 @@ def _two_histories(verdict: dict[str, Any]) -> str:
         rows.append(f"<tr{parts}><th scope=row>epoch {number}</th>{cells}</tr>")
     return (
         "<table class=histories><caption>Two histories fit the evidence; the marked epoch is where "
-        "they part first.</caption><thead><tr><th scope=col>Leader epoch</th>"
-        "<th scope=col>Nothing is lost</th><th scope=col>A record is lost</th></tr></thead>"
+        f"they part first.</caption><thead><tr><th scope=col>Leader epoch</th>{heads}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
 

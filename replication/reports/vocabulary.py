@@ -53,3 +53,10 @@ def offsets(first: int, end: int) -> str:
 def name(row: dict[str, Any]) -> str:
     """The partition's name as Kafka prints it."""
     return f"{row['topic']}-{row['partition']}"
+
+
+def sides(invariant: str) -> tuple[str, str]:
+    """What the two histories behind an UNKNOWN come to; the one that keeps the invariant first."""
+    if invariant == "log_matching":
+        return "The replicas agree", "Two replicas differ"
+    return "Nothing is lost", "A record is lost"

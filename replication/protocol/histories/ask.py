@@ -16,12 +16,12 @@ from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.at_offset import Run
 from replication.protocol.histories.filters.signs import tells_of_a_loss
 from replication.protocol.histories.filters.timeline import (
-    UNSURE,
     Timeline,
     borders,
     lived_before,
     timeline_of,
 )
+from replication.protocol.histories.filters.windows import UNSURE
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Search
 

@@ -11,7 +11,7 @@ from replication.protocol.histories.engine import Effort, walk
 from replication.protocol.histories.filters.at_offset import Run
 from replication.protocol.histories.filters.items import Item
 from replication.protocol.histories.filters.own_steps import of_leader
-from replication.protocol.histories.filters.timeline import UNSURE, Window
+from replication.protocol.histories.filters.windows import UNSURE, Window
 from replication.protocol.histories.follow import Followers, together
 from replication.protocol.histories.moves import leading
 from replication.protocol.histories.moves.by_rule import commits_alone
@@ -47,23 +47,19 @@ class LedEpoch:
         led = [item for item in self.items if item.kind == "led"]
         line = run.line
         self.began = bool(led)
-        self.several = len(led) > 1 or (not self.by.covered and not line.kraft)
+        # A leader that has not heard of another keeps what it knew of its followers.
+        not_heard = not self.by.covered and window.number in line.not_heard
+        self.several = run.several(leader, window.leader_epoch)
         self.commits = Commits(
             self.isrs,
             run.place,
             leader,
             line.min_insync_replicas,
             line.flags,
-            again=any(item.again for item in led) or self._may_have_missed_epochs(),
+            again=any(item.again for item in led) or not_heard,
             zombie=self._zombie(),
             in_sync=self._was_in_sync(),
         )
-
-    def _may_have_missed_epochs(self) -> bool:
-        """Whether a leader whose lines are missing led before, and may not have heard of others."""
-        leader_epoch = self.window.leader_epoch
-        led_first = self.run.line.first_led.get(self.leader, leader_epoch)
-        return not self.by.covered and led_first < leader_epoch
 
     def _broker(self) -> Broker:
         base, line, isrs = self.followers.brokers[self.place], self.run.line, self.isrs

@@ -13,7 +13,7 @@ from replication.protocol.histories.assumptions import ELECTIONS_AS_RECORDED
 from replication.protocol.histories.engine import Effort, Followed, follow, retrace
 from replication.protocol.histories.filters.at_offset import Run
 from replication.protocol.histories.filters.by_offset import EVERYWHERE, NEVER
-from replication.protocol.histories.filters.timeline import Window
+from replication.protocol.histories.filters.windows import Window
 from replication.protocol.histories.follow import Followers
 from replication.protocol.histories.lead import LedEpoch
 from replication.protocol.histories.moves.by_rule import BY_HIGH_WATERMARK, truncation_of

@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 
 from replication.protocol.ground.events import UNCLEAN_KINDS
 from replication.protocol.histories.engine import TooMany
-from replication.protocol.histories.filters.timeline import Window
+from replication.protocol.histories.filters.windows import Window
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import Search
 

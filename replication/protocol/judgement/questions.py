@@ -121,9 +121,24 @@ def _stays(admitted: Admitted, at: At, place: int, leader: int | None) -> bool:
     if leader is None or place == leader or truncation_of(flags) not in BY_COMMON_EPOCH:
         return True
     own, leaders = epochs[at.records[place]], epochs[at.records[leader]]
-    if own is None or (leaders is None and at.records[leader]):
+    if leaders is None and not at.records[leader]:
+        return keeps_by_epoch(own or 0, None, flags)
+    if own is not None and leaders is not None:
+        return keeps_by_epoch(own, leaders, flags)
+    known = own if leaders is None else leaders
+    if known is None or _may_have_two(admitted, known):
         return True
-    return keeps_by_epoch(own, leaders, flags)
+    # The other record is of some other leader epoch, an earlier or a later one.
+    pairs = [(known, e) if leaders is None else (e, known) for e in (known - 1, known + 1)]
+    return any(keeps_by_epoch(*pair, flags) for pair in pairs)
+
+
+def _may_have_two(admitted: Admitted, leader_epoch: int) -> bool:
+    """Whether two records may have been written in a leader epoch at the offset."""
+    window = admitted.line.by_epoch.get(leader_epoch)
+    if window is None or window.leader not in admitted.run.place:
+        return True
+    return admitted.run.several(window.leader, leader_epoch)
 
 
 QUESTIONS = {

@@ -9,7 +9,8 @@ from typing import Any
 
 from replication.protocol.histories.ask import Admitted, Stretch
 from replication.protocol.histories.engine import Effort, TooMany
-from replication.protocol.histories.filters.timeline import Timeline, Window
+from replication.protocol.histories.filters.timeline import Timeline
+from replication.protocol.histories.filters.windows import Window
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import Search
 from replication.protocol.judgement.questions import QUESTIONS

@@ -4,7 +4,7 @@ import pytest
 
 from replication.protocol.folding.fold import new_state
 from replication.protocol.ground.topic_partition import LeaderTerm, State
-from replication.protocol.histories.filters.timeline import Window
+from replication.protocol.histories.filters.windows import Window
 from replication.protocol.judgement.cause import Cause
 from replication.protocol.judgement.contract import allowed_by, contract_of
 

@@ -150,6 +150,12 @@ class Run:
         shows = [e for e, row in by_epoch.items() if any(map(shows_it, row))]
         self.first_shown = min([self.first_shown, *shows])
 
+    def several(self, leader: int, leader_epoch: int) -> bool:
+        """Whether a leader may have written in more than one stretch of a leader epoch."""
+        line, items = self.line, self.items[self.place[leader]].get(leader_epoch, ())
+        led = sum(1 for item in items if item.kind == "led")
+        return led > 1 or (leader not in line.covered and not line.kraft)
+
     def is_certain(self, record: int, leader_epoch: int) -> bool:
         """Whether no step from a leader epoch on tells that a replica lacks a record that it holds,
         or holds another."""

@@ -3,7 +3,6 @@ known."""
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from replication.protocol.folding.story import catch_up
 from replication.protocol.ground.model import Span
@@ -21,11 +20,8 @@ from replication.protocol.histories.filters.by_offset import (
     Steps,
     before_each,
 )
+from replication.protocol.histories.filters.windows import Window, not_heard, windows_of
 
-# Elections of a replica that need not have what was committed; None: nothing tells the kind.
-UNSURE = ("unclean", "last_known_leader", "unknown", None)
-# So many epochs may have come after the last that evidence names: one to lose, one to lack.
-LATER_EPOCHS = 2
 # A replica that nothing names, where nothing names the assignment.
 UNSEEN_REPLICA = -1
 
@@ -33,43 +29,6 @@ UNSEEN_REPLICA = -1
 Label = tuple[int | None, int | None]
 # How a client was told of a record, its leader epoch and content, and by which broker.
 Told = tuple[str, int | None, int | None, int | None]
-
-
-@dataclass(slots=True)
-class Window:
-    """One leader epoch. isrs: those that the controller recorded in it, in order; None: unknown.
-
-    leader: None where nobody led, or where nobody knows: then `unnamed` where nothing names the
-    epoch, `shown` where a log shows that somebody led in it. start: the offset at which the epoch
-    begins, by any epoch file or log. recorded: the controller's record of it is here. led: its
-    leader did begin to lead, as records of the epoch show, or a replica that joined the ISR in it.
-    """
-
-    leader_epoch: int
-    number: int = 0
-    leader: int | None = None
-    isrs: list[frozenset[int]] | None = None
-    kind: str | None = None
-    recorded: bool = False
-    led: bool = False
-    start: int | None = None
-    unnamed: bool = False
-    shown: bool = False
-    next_other: "Window | None" = None
-    before: "Window | None" = None
-
-    @property
-    def may_write(self) -> bool:
-        """Whether somebody may have written in it: not where it is known that nobody led."""
-        return self.leader is not None or self.unnamed or self.shown
-
-    @property
-    def leader_was_away(self) -> bool:
-        """Whether the leader may have been down before: nobody led, or it leads anew."""
-        if self.before is None:
-            return False
-        anew = self.before.leader == self.leader and self.kind != "same_leader"
-        return self.before.leader is None or anew
 
 
 @dataclass(slots=True)
@@ -111,6 +70,7 @@ class Timeline:
     last_away: int = -1
     controller_is_known: bool = False
     first_led: dict[int, int] = field(default_factory=dict)
+    not_heard: set[int] = field(default_factory=set)
     items_read: int = 0
     starts: list[int] = field(default_factory=list)
     ends_early: bool = False
@@ -179,7 +139,13 @@ def timeline_of(state: State, assumed: Assumed) -> Timeline:
     line.labels, line.written = _labels(state), _written(state)
     line.ends_early = not state.coverage.get(("controller_history_end", None), (True, None))[0]
     line.controller_is_known = _controller_is_known(state, line, recorded)
-    line.windows = _windows(state, line, recorded)
+    line.windows = windows_of(
+        line.own,
+        recorded,
+        [*line.labels, *line.written],
+        known=line.controller_is_known or line.covered.issuperset(replicas),
+        promised=bool(line.promises),
+    )
     line.by_epoch = {w.leader_epoch: w for w in line.windows}
     line.final_leader = _final_leader(state, line, recorded)
     for r in replicas:
@@ -200,6 +166,7 @@ def _make_index(line: Timeline) -> None:
     for window in reversed(line.windows):
         if window.leader is not None:
             line.first_led[window.leader] = window.leader_epoch
+    line.not_heard = not_heard(line.windows)
     line.starts = sorted(w.start for w in line.windows if w.start is not None)
     line.shown_at = Spread((s[0], s[1], s[2:]) for s in line.labels)
     line.written_at = Spread((s[0], s[1], s[2:]) for s in line.written)
@@ -287,95 +254,6 @@ def _controller_is_known(state: State, line: Timeline, recorded: list[Recorded])
     if told is not None:
         return told[0]
     return not line.kraft and bool(recorded)
-
-
-def _windows(state: State, line: Timeline, recorded: list[Recorded]) -> list[Window]:
-    windows: dict[int, Window] = {}
-
-    def window(leader_epoch: int) -> Window:
-        return windows.setdefault(leader_epoch, Window(leader_epoch))
-
-    for record in recorded:
-        _take_record(window(record.leader_epoch), record)
-    for number in line.replicas:
-        for step in line.own[number]:
-            if step.kind == "led" and step.leader_epoch is not None:
-                led = window(step.leader_epoch)
-                led.leader = number if led.leader is None else led.leader
-            elif step.kind == "followed" and step.leader_epoch is not None:
-                led = window(step.leader_epoch)
-                led.leader = step.leader if led.leader is None else led.leader
-            elif step.kind == "wrote" and step.leader_epoch is not None:
-                led = window(step.leader_epoch)
-                led.leader = number if led.leader is None else led.leader
-            for leader_epoch, start in _starts(step):
-                begun = window(leader_epoch)
-                begun.start = start if begun.start is None else min(begun.start, start)
-                begun.led = True
-    for span in (*line.labels, *line.written):
-        if span.leader_epoch is not None:
-            window(span.leader_epoch).led = True
-    if not windows and (line.labels or line.promises):
-        window(0)  # Whoever led, led in some epoch.
-    known = line.controller_is_known
-    if windows and not known and not set(line.replicas) <= line.covered:
-        for leader_epoch in set(range(max(windows) + 1 + LATER_EPOCHS)) - set(windows):
-            window(leader_epoch).unnamed = True
-    result = [windows[e] for e in sorted(windows)]
-    for w in result:
-        w.shown = w.leader is None and not w.recorded and not w.unnamed
-    _link(result)
-    return result
-
-
-def _take_record(window: Window, record: Recorded) -> None:
-    window.recorded = True
-    if record.leader is not None:
-        window.leader = record.leader
-    if record.isr:
-        isr = frozenset(record.isr)
-        window.isrs = window.isrs or []
-        window.led = window.led or (bool(window.isrs) and not isr <= window.isrs[-1])
-        if not window.isrs or window.isrs[-1] != isr:
-            window.isrs.append(isr)
-    if record.election_kind and window.kind is None:
-        window.kind = record.election_kind
-
-
-def _starts(step: OwnStep) -> list[tuple[int, int]]:
-    """(leader epoch, first offset of its own), as a copy shows them. Where a copy itself begins, in
-    the midst of a log or above what retention took, its epoch may have begun before."""
-    begins = step.log_start_offset or 0
-    found = [
-        (e.leader_epoch, e.start_offset)
-        for e in step.epoch_entries
-        if e.start_offset > begins or not begins
-    ]
-    seen = begins
-    for span in step.spans:
-        whole = span.first_offset == seen and (seen > begins or not begins)
-        inside = span.first_offset > begins or not begins
-        if span.leader_epoch is not None and inside and (whole or step.kind_of_copy != "part"):
-            found.append((span.leader_epoch, span.first_offset))
-        seen = span.end_offset
-    return found
-
-
-def _link(windows: list[Window]) -> None:
-    """Numbers the windows, and lets each know its neighbours."""
-    told = [w for w in windows if w.isrs]
-    for w, after in pairwise(told):
-        isrs, first = w.isrs or [], (after.isrs or [frozenset()])[0]
-        another = after.leader != w.leader and after.kind not in UNSURE[:3]
-        if another and not first <= isrs[-1]:
-            isrs.append(isrs[-1] | first)  # A member joined, and nothing recorded it.
-    led: Window | None = None
-    for number in range(len(windows) - 1, -1, -1):
-        w = windows[number]
-        w.number, w.before = number, windows[number - 1] if number else None
-        w.next_other = led.next_other if led is not None and led.leader == w.leader else led
-        if w.leader is not None:
-            led = w
 
 
 def _final_leader(state: State, line: Timeline, recorded: list[Recorded]) -> int | None:

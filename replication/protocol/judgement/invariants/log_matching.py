@@ -15,19 +15,25 @@ from replication.protocol.ground.verdict import (
 from replication.protocol.histories.ask import KEPT
 from replication.protocol.judgement.divergence import Divergence, incomparable, unseen_ends
 from replication.protocol.judgement.questions import MATCHING as NAME
-from replication.protocol.judgement.reference import (
-    what_is_missing,
-)
+from replication.protocol.judgement.reference import what_is_missing
+from replication.protocol.judgement.two_histories import two_histories
 from replication.protocol.judgement.view import View, assignment_is_known, uncaptured
 
 
 def judge(view: View) -> Verdict:
-    """By the copies at hand; where they do not decide, by the histories: HOLDS where none of them
-    leaves two replicas with different records."""
+    """By the copies at hand; where they do not decide, by the histories.
+
+    HOLDS where no history leaves two replicas with different records; else UNKNOWN, with a history
+    that does and one that does not.
+    """
     verdict = _by_copies(view)
     if verdict.verdict != UNKNOWN or not _have_leader_epochs(view):
         return verdict  # Without leader epochs histories cannot tell records apart that nobody saw.
-    if any(o != KEPT for _, o, _ in view.fates.answer(NAME)):
+    undecided = [fate.stretch for fate, o, _ in view.fates.answer(NAME) if o != KEPT]
+    if undecided:
+        open_ones = [s for s in undecided if not (s.contradicted or s.admitted.too_many)]
+        if open_ones:
+            verdict.histories = two_histories(open_ones[0], NAME).as_json()
         return verdict
     found = holds(NAME, "no history that fits the evidence leaves two replicas that differ")
     found.assuming = sorted(view.fates.assumed_to_hold(NAME))
