@@ -21,7 +21,6 @@ from replication.protocol.histories.filters.timeline import (
     lived_before,
     timeline_of,
 )
-from replication.protocol.histories.filters.windows import UNSURE
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Search
 
@@ -142,7 +141,7 @@ class Histories:
             _is_of_no_moment(line, r) for r in line.covered
         ):
             yield named.COPIES_ARE_CURRENT
-        if any(w.kind in UNSURE for w in line.windows[1:]):
+        if any(w.next_other is not None for w in line.windows):
             yield named.REPLACED_LEADERS_HAD_STOPPED
         unsure = any(w.kind in (None, "unknown") for w in line.windows)
         if unsure or line.ends_early or any(w.unnamed for w in line.windows):

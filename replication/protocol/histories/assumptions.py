@@ -56,7 +56,7 @@ ASSUMPTIONS = {
         ),
         Assumption(
             REPLACED_LEADERS_HAD_STOPPED,
-            "a leader that was replaced by an unclean election wrote nothing after it",
+            "a leader that was replaced committed nothing after the election of the next",
             "its own lines that go on after the election",
             "its broker log, with kafka.cluster.Partition at DEBUG",
         ),

@@ -80,16 +80,17 @@ class LedEpoch:
         return not own.came_back_without(self.run.offset, self.window.leader_epoch)
 
     def _zombie(self) -> bool:
-        """Whether the leader may have committed after another was elected uncleanly."""
+        """Whether the leader may have committed after another was elected."""
         later = self.window.next_other
-        if later is None or later.kind not in UNSURE:
+        if later is None:
             return False
         last = max((i for i, item in enumerate(self.items) if item.kind == "led"), default=0)
         stopped = any(item.kind in ("started", "stopped") for item in self.items[last:])
         if self.by.covered and stopped:
             return False
         isrs = self.isrs
-        cut_off = self.by.covered and isrs is not None and isrs[-1] == {self.leader}
+        alone = self.by.covered and isrs is not None and isrs[-1] == {self.leader}
+        cut_off = alone and later.kind in UNSURE
         return cut_off or REPLACED_LEADERS_HAD_STOPPED not in self.run.assumed.names
 
     def after(self, states: set[At], effort: Effort) -> set[At]:
