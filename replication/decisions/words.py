@@ -399,9 +399,15 @@ def _command_words(step: dict[str, Any]) -> Iterator[str]:
     if step["note"]:
         yield f"       ({step['note']})"
     yield f"       check: {step['check']}"
-    yield f"              prints: {step['prints']}"
+    yield f"              prints: {step['prints']}{_until(step)}"
     if step["undo"] is not None:
         yield f"       undo:  {step['undo']}"
     else:
         yield f"       IRREVERSIBLE: copy first: {step['copy_first']}"
     yield f"       tried: {', '.join(step['tried']) or 'no'}"
+
+
+def _until(step: dict[str, Any]) -> str:
+    """How long what a check prints may be something else."""
+    seconds = step["within"]
+    return f"; ask again until it does, for up to {seconds} s" if seconds else ""

@@ -45,6 +45,29 @@ def test_an_election_where_all_are_down(version: str, mode: str, elects: list[st
     assert any(s.shows == rf"Partition: 0\s+Leader: {C}\s" for s in found.plan.steps)
 
 
+@pytest.mark.parametrize(
+    ("version", "mode", "unclean", "asks"),
+    [
+        ("4.1.0", "kraft", "unclean=yes", False),
+        ("4.1.0", "kraft", "", False),  # Nothing tells whether it is on.
+        ("4.1.0", "kraft", "unclean=no", True),
+        ("3.9.1", "zookeeper", "unclean=yes", False),
+        ("3.6.1", "kraft", "unclean=yes", True),  # Ignored there.
+    ],
+)
+def test_a_start_that_may_elect_by_itself_is_not_asked_for_a_partition_without_leader(
+    version: str, mode: str, unclean: str, asks: bool
+) -> None:
+    state = fold_steps(story(f"kafka={version} controller={mode} elr=off {unclean}", ALONE).world)
+    if not unclean:
+        state.settings.unclean_leader_election = None
+    found = decide(state, down=frozenset([A, B, C]), elect=C)
+    told = actions(found)
+    assert told[told.index("start") + 1] == ("leaderless" if asks else "elect_uncleanly")
+    (elects,) = [step for step in found.plan.steps if step.action == "elect_uncleanly"]
+    assert elects.words.startswith("If nobody leads") is not asks
+
+
 @pytest.mark.parametrize(("version", "stops"), [("1.1.1", [B, C]), ("2.8.1", [B])])
 def test_whoever_else_runs_is_stopped_first(version: str, stops: list[int]) -> None:
     """Before 2.1 the one that is to lead as well: its start is what elects it."""
