@@ -37,11 +37,12 @@ class Done:
 @dataclass
 class Hands:
     """Whoever carries out a plan. tools: the folder of the release's scripts; scratch: for copies
-    of directories and files."""
+    of directories and files; older: the folder of an older copy that is put back."""
 
     cluster: Cluster
     tools: Path
     scratch: Path
+    older: Path | None = None
     done: list[Done] = field(default_factory=list)
 
     def carry_out(self, step: dict[str, Any]) -> Done:
@@ -102,6 +103,7 @@ class Hands:
         command = re.sub(r"--bootstrap-server B\b", f"--bootstrap-server {named}", command)
         zookeeper = f"127.0.0.1:{self.cluster.meeting_port}"
         command = re.sub(r"(--zookeeper|zookeeper-shell\.sh) Z\b", rf"\1 {zookeeper}", command)
+        command = re.sub(r"\bOLDER\b", str(self.older), command)
         command = re.sub(r"\bSAFE\b", str(self.scratch / "safe"), command)
         command = re.sub(r"\bFILE\b", str(self.scratch / "partitions.json"), command)
         return re.sub(r"\bLOG_DIR/(\S+)", lambda m: str(self._replica(broker, m[1])), command)
