@@ -2,7 +2,8 @@
 
 import pytest
 
-from replication.decisions.answer import Decision, decide
+from replication.decisions.answer import Decision, decide, partition_json
+from replication.decisions.step_words import step_words
 from replication.machine.scenario_check import fold_steps
 from tests.decisions.told_stories import A, B, C, story
 
@@ -91,3 +92,11 @@ def test_nobody_is_asked_while_nobody_runs() -> None:
     assert actions(found)[:2] == ["copy", "start_to_lead"]
     asked = decide(fold_steps(world), down=frozenset([A]))
     assert "leaderless" in actions(asked)
+
+
+def test_a_step_says_how_long_to_ask_its_check() -> None:
+    steps = partition_json(planned("4.1.0", "kraft", A, B, C))["steps"]
+    for step in steps:
+        asked = f"ask again until it does, for up to {step['within']} s"
+        assert (asked in "\n".join(step_words(step))) is (step["within"] > 0)
+    assert {step["action"] for step in steps if not step["within"]} == {"copy", "dump"}
