@@ -21,8 +21,10 @@ class Row:
     since, until: releases, the second one excluded. command: None where no command line does it;
     then `note` says what does. at_broker: it has to run on the broker's own machine. check: a
     command, prints: what it must print, in words; shows: an extended regular expression that some
-    line of that matches; hides: one that no line matches. undo: how to take it back; None: it
-    cannot be. sets_only: the command elects nobody before the next start of a broker.
+    line of that matches; hides: one that no line may match. within: for how many seconds to ask
+    again until it prints that, on a machine that is slow; 0: the first answer counts. undo: how to
+    take it back; None: it cannot be. sets_only: the command elects nobody before the next start of
+    a broker.
     """
 
     action: str
@@ -35,8 +37,9 @@ class Row:
     undo: str | None
     note: str = ""
     source: str = ""
-    shows: str | None = None
+    shows: str = ""
     hides: str | None = None
+    within: int = 120
     at_broker: bool = False
     sets_only: bool = False
 
@@ -84,7 +87,12 @@ _UNAVAILABLE = "Topic: {topic} Partition: {partition} among others; else it has 
 _IS_UNAVAILABLE = r"Topic: {topic}\s+Partition: {partition}\s"
 _NAMED = "the offsets named"
 _IS_NAMED = r"offset: {offset}(\s|$)"
-_PROCESS = "jps | grep Kafka"
+# What is printed by a tool that cannot run, or reach anything, is neither of these.
+_SAME = "^same$"
+_LISTS_ITSELF = r"\bJps$"
+_HAS_TOPIC = r"Topic: ?{topic}\s"
+# A broker that has records to recover or to fetch takes its time.
+_STARTS, _CATCHES_UP = 300, 900
 _IDS_Z = "zookeeper-shell.sh Z ls /brokers/ids"
 _IDS_B = "kafka-broker-api-versions.sh --bootstrap-server B"
 _IS_ON = r"unclean\.leader\.election\.enable=true"
@@ -97,44 +105,45 @@ ELECT, PREFER, UNCLEAN_OFF, LEADERLESS = "elect_uncleanly", "prefer", "unclean_o
 ROWS = (
     Row(COPY, (0, 8), None, BOTH,
         "mkdir -p SAFE/broker-{broker} && cp -a {directory} SAFE/broker-{broker}/",
-        "diff -r {directory} SAFE/broker-{broker}/{topic}-{partition}", "nothing",
+        "diff -r {directory} SAFE/broker-{broker}/{topic}-{partition} && echo same", "same",
         "rm -r SAFE/broker-{broker}/{topic}-{partition}",
         "at best while the broker is stopped; with all directories of the partition beside it "
-        "whose names end in -delete, -stray or -future", hides=".", at_broker=True),
+        "whose names end in -delete, -stray or -future", shows=_SAME, within=0, at_broker=True),
     Row(PUT_BACK, (0, 8), None, BOTH,
         "mv {directory} SAFE/broker-{broker}/{topic}-{partition}-as-found && "
         "cp -a OLDER/{topic}-{partition} {directory}",
-        "diff -r OLDER/{topic}-{partition} {directory}", "nothing",
+        "diff -r OLDER/{topic}-{partition} {directory} && echo same", "same",
         "rm -r {directory} && mv SAFE/broker-{broker}/{topic}-{partition}-as-found {directory}",
         "OLDER is the folder that has the older copy; the copy's name and owner have to be those "
-        "of the directory that it takes the place of", hides=".", at_broker=True),
+        "of the directory that it takes the place of", shows=_SAME, within=0, at_broker=True),
     Row(DUMP, (0, 8), (2, 0), (ZOOKEEPER,),
         "kafka-run-class.sh kafka.tools.DumpLogSegments --deep-iteration --files " + _SEGMENTS,
-        "the same command", _NAMED, _READS, shows=_IS_NAMED, at_broker=True),
+        "the same command", _NAMED, _READS, shows=_IS_NAMED, within=0, at_broker=True),
     Row(DUMP, (2, 0), None, BOTH,
         "kafka-dump-log.sh --deep-iteration --files " + _SEGMENTS,
         "the same command", _NAMED, _READS, source="kafka.tools.DumpLogSegments",
-        shows=_IS_NAMED, at_broker=True),
-    Row(STOP, (0, 8), None, BOTH, _STOP, _PROCESS, "no Kafka process", _START,
+        shows=_IS_NAMED, within=0, at_broker=True),
+    Row(STOP, (0, 8), None, BOTH, _STOP, "jps", "Jps, and no Kafka", _START,
         "until it is started again the partitions that it leads have other leaders, or none",
-        hides="Kafka", at_broker=True),
+        shows=_LISTS_ITSELF, hides="Kafka", within=_STARTS, at_broker=True),
     Row(START, (0, 8), (2, 2), (ZOOKEEPER,), _START, _IDS_Z, "{broker} among the brokers", _STOP,
-        shows=r"[\[ ]{broker}[\],]", at_broker=True),
+        shows=r"[\[ ]{broker}[\],]", within=_STARTS, at_broker=True),
     Row(START, (2, 2), None, BOTH, _START, _IDS_B, "a line with id: {broker}", _STOP,
-        shows=r"id: {broker}\s", at_broker=True),
+        shows=r"id: {broker}\s", within=_STARTS, at_broker=True),
     Row(FOLLOW, (0, 8), (2, 2), (ZOOKEEPER,), _START, _DESCRIBE_Z, _FOLLOWS, _STOP,
-        shows=_IN_ISR, at_broker=True),
+        shows=_IN_ISR, within=_CATCHES_UP, at_broker=True),
     Row(FOLLOW, (2, 2), None, BOTH, _START, _DESCRIBE_B, _FOLLOWS, _STOP,
-        shows=_IN_ISR, at_broker=True),
+        shows=_IN_ISR, within=_CATCHES_UP, at_broker=True),
     Row(LEAD, (0, 8), (2, 2), (ZOOKEEPER,), _START, _DESCRIBE_Z, _LEADS, None,
-        "a member of the ISR that is back is elected by itself", shows=_IS_LED, at_broker=True),
+        "a member of the ISR that is back is elected by itself", shows=_IS_LED,
+        within=_STARTS, at_broker=True),
     Row(LEAD, (2, 2), None, BOTH, _START, _DESCRIBE_B, _LEADS, None,
         "a member of the ISR, or an eligible leader replica, that is back is elected by itself; "
         "where there is none, the last known leader is",
-        shows=_IS_LED, at_broker=True),
+        shows=_IS_LED, within=_STARTS, at_broker=True),
     Row(LEAD_UNCLEANLY, (0, 8), (2, 1), (ZOOKEEPER,), _START, _DESCRIBE_Z, _LEADS, None,
         "with the setting on, the replica that starts first is elected", shows=_IS_LED,
-        at_broker=True),
+        within=_STARTS, at_broker=True),
     Row(LEADERLESS, (0, 8), (2, 2), (ZOOKEEPER,),
         "kafka-topics.sh --zookeeper Z --describe --unavailable-partitions",
         "the same command", _UNAVAILABLE, _READS, shows=_IS_UNAVAILABLE),
@@ -163,9 +172,11 @@ ROWS = (
         "the same with the former leader first in the assignment", source="KIP-460",
         shows=_IS_LED),
     Row(UNCLEAN_OFF, (0, 8), (2, 5), (ZOOKEEPER,), _OFF_Z, _DESCRIBE_Z,
-        "no unclean.leader.election.enable=true in Configs", _ON_Z, hides=_IS_ON),
+        "no unclean.leader.election.enable=true in Configs", _ON_Z, shows=_HAS_TOPIC,
+        hides=_IS_ON),
     Row(UNCLEAN_OFF, (2, 5), None, BOTH, _OFF_B, _DESCRIBE_B,
-        "no unclean.leader.election.enable=true in Configs", _ON_B, hides=_IS_ON),
+        "no unclean.leader.election.enable=true in Configs", _ON_B, shows=_HAS_TOPIC,
+        hides=_IS_ON),
 )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from replication.decisions.traps import (
     Trap,
     mode_of,
     release_of,
+    setting_is_heeded,
     traps,
 )
 
@@ -30,7 +31,8 @@ from replication.decisions.traps import (
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step. at_broker: its command runs on the machine of `broker`. shows, hides: extended
-    regular expressions that some line, and no line, of what the check prints matches. undo: how to
+    regular expressions that some line, and no line, of what the check prints matches; within: for
+    how many seconds to ask again until it does, 0 where the first answer counts. undo: how to
     take it back; None where that cannot be: then copy_first is the command that keeps what it
     destroys. tried: the releases on whose brokers the command was tried."""
 
@@ -41,8 +43,9 @@ class Step:
     at_broker: bool
     check: str
     prints: str
-    shows: str | None
+    shows: str
     hides: str | None
+    within: int
     undo: str | None
     copy_first: str | None
     note: str
@@ -191,8 +194,7 @@ class _Steps:
         else:
             if not self._chosen_runs():
                 self._add(commands.START, number, f"Start broker {number}, and no other.")
-            if number in struck_at_start(self.outlook.state):
-                # Its start may elect it, by whom the controller struck before.
+            if self._start_may_elect(number):
                 words = f"If nobody leads the partition then: elect broker {number} uncleanly."
                 self._add(commands.ELECT, number, words)
             else:
@@ -200,6 +202,15 @@ class _Steps:
                 self._add(commands.ELECT, number, f"Elect broker {number} uncleanly.")
         if self._setting_is_left_on() and not self._followers_need_the_setting():
             self._add(commands.UNCLEAN_OFF, number, "Take the setting back.")
+
+    def _start_may_elect(self, number: int) -> bool:
+        """Whether the start of one that is to be elected uncleanly may do it by itself: the
+        controller struck others from the ISR before, or the setting, where it is heeded, is on, or
+        nothing tells that it is off (4.3.0: seen)."""
+        told = self.outlook.state.settings.unclean_leader_election
+        return number in struck_at_start(self.outlook.state) or (
+            told is not False and setting_is_heeded(self.release, self.mode)
+        )
 
     def _followers_need_the_setting(self) -> bool:
         """Whether a follower that has more than its leader stops its broker for good, unless
@@ -263,8 +274,9 @@ class _Steps:
                 row.at_broker,
                 row.check.format(**names),
                 row.prints.format(**names),
-                _filled(row.shows, _quoted(names)),
+                row.shows.format(**_quoted(names)),
                 _filled(row.hides, _quoted(names)),
+                row.within,
                 None if destroys else _filled(row.undo, names),
                 self._copy_command(names, cuts) if destroys else None,
                 row.note,

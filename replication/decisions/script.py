@@ -19,14 +19,14 @@ HEAD = r"""#!/usr/bin/env bash
 # Set before: B a bootstrap server{zookeeper}, SAFE a folder elsewhere,
 # LOG_DIR the log directory that the partition lies in (LOG_DIR_2 for broker 2, where they differ),
 # CONFIG the brokers' properties (CONFIG_2 ..). AT_2='ssh kafka2' runs commands on the machine of
-# broker 2; without it they are shown for you to run there. YES=1 asks nothing.
+# broker 2; without it they are shown for you to run there. YES=1 asks nothing. WAIT: how many
+# seconds to ask each check again, in place of what the plan says.
 set -u
 : "${{B:?a bootstrap server}}"{need_zookeeper}
 : "${{SAFE:?a folder elsewhere}}"
 LOG_DIR=${{LOG_DIR:-LOG_DIR}} CONFIG=${{CONFIG:-CONFIG}} Z=${{Z:-Z}}
 FILE=${{FILE:-$SAFE/partitions.json}}
 STATE=${{STATE:-$0.state}}
-TRIES=${{TRIES:-30}}
 mkdir -p "$SAFE" && touch "$STATE" || exit 2
 """
 
@@ -60,13 +60,14 @@ at() {  # BROKER WHERE COMMAND: runs it here, or on the broker's machine
   fi
 }
 
-passes() {  # shows|hides PATTERN: whether what is read has such a line, or none
-  if [ "$1" = shows ]; then grep -E -q -- "$2"; else ! grep -E -q -- "$2"; fi
+passes() {  # TEXT SHOWS HIDES: whether a line of it matches SHOWS, and none HIDES
+  printf '%s\n' "$1" | grep -E -q -- "$2" || return 1
+  [ -z "$3" ] || ! printf '%s\n' "$1" | grep -E -q -- "$3"
 }
 
-# NUMBER BROKER WHERE WORDS COMMAND CHECK shows|hides PATTERN PRINTS BACK CHECKED-WHERE
+# NUMBER BROKER WHERE WORDS COMMAND CHECK SHOWS HIDES PRINTS BACK CHECKED-WHERE WITHIN
 step() {
-  local number=$1 broker=$2 where=$3 words=$4 command check printed status tries
+  local number=$1 broker=$2 where=$3 words=$4 command check printed status end
   grep -q -x -- "$number" "$STATE" && { echo "$number. $words  (done before)"; return; }
   command=$(fill "$broker" "$5")
   check=$(fill "$broker" "$6")
@@ -81,16 +82,18 @@ step() {
     echo "Stopped: step $number ended with status $status. Nothing after it was run."; exit 1
   fi
   echo "   check: $check"; echo "   prints: $9"
-  for ((tries = 0; tries < TRIES; tries++)); do
+  end=$((SECONDS + ${WAIT:-${12}}))
+  while true; do
     printed=$(at "$broker" "${11}" "$check" 2>&1); status=$?
     if [ $status -eq 99 ]; then
       echo "$printed"
       ask "   Did it print that?" && { echo "$number" >> "$STATE"; return; }
       break
     fi
-    if printf '%s\n' "$printed" | passes "$7" "$8"; then
+    if passes "$printed" "$7" "$8"; then
       echo "$number" >> "$STATE"; return
     fi
+    [ $SECONDS -lt $end ] || break
     sleep 2
   done
   printf '%s\n' "$printed"
@@ -137,7 +140,6 @@ def _parts(row: dict[str, Any], name: str) -> Iterator[str]:
             else f"IRREVERSIBLE: copy first: {step['copy_first']}"
         )
         check = step["command"] if step["check"] == "the same command" else step["check"]
-        kind = "shows" if step["shows"] is not None else "hides"
         words = [
             str(step["number"]),
             str(step["broker"] or 0),
@@ -145,11 +147,12 @@ def _parts(row: dict[str, Any], name: str) -> Iterator[str]:
             step["words"],
             step["command"],
             check,
-            kind,
-            step[kind],
+            step["shows"],
+            step["hides"] or "",
             step["prints"],
             back,
             "here" if "bootstrap-server" in check or "zookeeper" in check else "there",
+            str(step["within"]),
         ]
         yield f"\nstep {' '.join(shlex.quote(word) for word in words)}\n"
     yield f'\necho; echo "{name}: each step passed."\n'

@@ -53,8 +53,7 @@ def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
             f"Nobody is in the ISR and broker {last} is the last known leader: from 4.0 on its "
             f"mere start elects it, with what it has. Do not start broker {last} first."
         )))  # fmt: skip
-    heeded = mode != "kraft" or (release is not None and release >= (3, 9))
-    if heeded and _unclean_is_on(outlook, flags):
+    if setting_is_heeded(release, mode) and _unclean_is_on(outlook, flags):
         found.append(Trap(UNCLEAN_IS_ON, (
             "Unclean election is allowed here: of the replicas that are alive the first in the "
             "order of the assignment is elected by itself. Keep every replica stopped that is not "
@@ -89,6 +88,11 @@ def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
             "in it (KAFKA-19212). The check is the leader that kafka-topics prints."
         )))  # fmt: skip
     return found
+
+
+def setting_is_heeded(release: tuple[int, ...] | None, mode: str | None) -> bool:
+    """Whether the controller elects by unclean.leader.election.enable: KRaft from 3.9 on."""
+    return mode != "kraft" or (release is not None and release >= (3, 9))
 
 
 def _reorder(outlook: Outlook, choice: Choice, release: tuple[int, ...] | None) -> str:

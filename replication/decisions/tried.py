@@ -4,17 +4,6 @@
 """
 
 TRIED: dict[str, tuple[str, ...]] = {
-    "copy 0.8 zookeeper+kraft": (
-        "0.10.2.2 ZooKeeper",
-        "1.1.1 ZooKeeper",
-        "2.3.1 ZooKeeper",
-        "2.8.2 ZooKeeper",
-        "3.6.2 KRaft",
-        "3.9.1 KRaft",
-        "3.9.1 ZooKeeper",
-        "4.1.1 KRaft",
-        "4.3.0 KRaft",
-    ),
     "dump 0.8 zookeeper": (
         "0.10.2.2 ZooKeeper",
         "1.1.1 ZooKeeper",
@@ -99,10 +88,6 @@ TRIED: dict[str, tuple[str, ...]] = {
         "4.3.0 KRaft",
     ),
     "start_to_lead_uncleanly 0.8 zookeeper": (
-        "0.10.2.2 ZooKeeper",
-        "1.1.1 ZooKeeper",
-    ),
-    "unclean_off 0.8 zookeeper": (
         "0.10.2.2 ZooKeeper",
         "1.1.1 ZooKeeper",
     ),

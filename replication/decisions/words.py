@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from replication.decisions.step_words import step_words
 from replication.protocol.histories.assumptions import ASSUMPTIONS
 from replication.reports.inventory_words import counted
 from replication.reports.natural import names
@@ -383,25 +384,3 @@ def next_step_text(row: dict[str, Any], step: dict[str, Any], done: int, of: int
     """The step that comes next of a plan that is carried out step by step."""
     lines = [f"Step {done + 1} of {of}, {name(row)}: {step['words']}", *step_words(step)]
     return "\n".join(lines) + "\n"
-
-
-def step_words(step: dict[str, Any]) -> Iterator[str]:
-    """A step's command, its check and how to take it back."""
-    if step["command"] is None:
-        yield f"       No command: {step['note']}."
-        return
-    yield from _command_words(step)
-
-
-def _command_words(step: dict[str, Any]) -> Iterator[str]:
-    at = f"   (on the machine of broker {step['broker']})" if step["at_broker"] else ""
-    yield f"       {step['command']}{at}"
-    if step["note"]:
-        yield f"       ({step['note']})"
-    yield f"       check: {step['check']}"
-    yield f"              prints: {step['prints']}"
-    if step["undo"] is not None:
-        yield f"       undo:  {step['undo']}"
-    else:
-        yield f"       IRREVERSIBLE: copy first: {step['copy_first']}"
-    yield f"       tried: {', '.join(step['tried']) or 'no'}"

@@ -95,7 +95,7 @@ def carried_out(tmp_path: Path, **more: str) -> subprocess.CompletedProcess[str]
         (tmp_path / f"disk-{n}" / "orders-0" / "0.log").write_text("offset: 0 x\n")
     settings = {
         "HERE": str(tmp_path), "PATH": f"{tools}:{os.environ['PATH']}", "B": "b:9092",
-        "SAFE": str(tmp_path / "safe"), "YES": "1", "TRIES": "2",
+        "SAFE": str(tmp_path / "safe"), "YES": "1", "WAIT": "2",
         **{f"LOG_DIR_{n}": str(tmp_path / f"disk-{n}") for n in (1, 2, 3)},
         **{f"CONFIG_{n}": f"broker-{n}" for n in (1, 2, 3)},
         **{f"AT_{n}": "bash -c" for n in (1, 2, 3)},

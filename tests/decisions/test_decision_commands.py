@@ -63,9 +63,11 @@ def test_a_row_is_whole(row: Row) -> None:
         for text in (row.command, row.check, row.prints, row.undo, row.shows, row.hides)
     ]
     assert not any(re.search(r"\{[a-z]*\}", text) for text in filled), "each name is filled in"
-    # A check that no script can make is none.
-    assert (row.shows is None) is not (row.hides is None)
     assert all(re.compile(text) for text in filled[4:])
+    # A check that no script can make is none; what a tool that fails prints passes nowhere.
+    assert row.shows
+    for failed in ("", "command not found", "Connection refused", "No such file or directory"):
+        assert not any(re.search(filled[4], line) for line in failed.splitlines() or [""])
 
 
 def test_no_command_names_what_its_release_has_not() -> None:

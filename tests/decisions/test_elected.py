@@ -1,9 +1,17 @@
 """What is foretold of a candidate is what becomes of it when the machine elects it."""
 
+import re
+
 import pytest
 
+from replication.decisions.answer import decide
+from replication.machine.states import copied
+from replication.protocol.judgement.at_risk import dangers
+from replication.protocol.judgement.risk_rows import present_row
 from tests.decisions import chosen
 from tests.decisions.elected import Score, compare
+from tests.protocol.judgement.danger_stories import folded
+from tests.protocol.schedules import schedule_machine
 
 
 @pytest.mark.parametrize(("first", "strict"), [(0, True), (1000, False)])
@@ -40,3 +48,29 @@ def test_what_is_advised_loses_least_and_log_ends_choose_worse() -> None:
     assert score.counts["log ends choose better"] == 0
     assert score.counts["log ends choose worse"] > 0
     assert score.counts["in the last ISR of min.insync.replicas"] > 20
+
+
+# Of the first 900 schedules these leave promised records one failure away, or nobody leads them.
+ENDANGERED = (134, 151, 175, 202, 211, 241, 484, 759)
+
+
+@pytest.mark.parametrize("seed", ENDANGERED)
+def test_a_danger_names_whom_decide_has_lead_once_it_has_happened(seed: int) -> None:
+    machine = schedule_machine(seed).story.machine
+    state = folded(machine)
+    leader = machine.world.controller.leader
+    then = copied(machine)
+    if leader is not None:
+        then.stop(leader, "process_crash")
+        then.fence(leader)
+    choice = decide(folded(machine, then)).choice
+    chosen_ones = {choice.replica} if choice.replica is not None else {*choice.rivals}
+    told = [
+        re.findall(r"decide has broker ([\d or]+) lead", row["ends_when"], re.IGNORECASE)
+        for row in (present_row(state, danger) for danger in dangers(state))
+        if row["next_leader"] == then.world.controller.leader
+        or (leader is None and row["failure"].endswith("_election"))
+    ]
+    named = [{int(n) for n in brokers.split(" or ")} for (brokers,) in filter(None, told)]
+    assert named
+    assert all(chosen_ones & brokers for brokers in named), (choice, named)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from replication.decisions.answer import Decision, decide
+from replication.decisions.answer import Decision, decide, partition_json
+from replication.decisions.step_words import step_words
 from replication.machine.scenario_check import fold_steps
 from tests.decisions.told_stories import A, B, C, story
 
@@ -45,6 +46,29 @@ def test_an_election_where_all_are_down(version: str, mode: str, elects: list[st
     assert any(s.shows == rf"Partition: 0\s+Leader: {C}\s" for s in found.plan.steps)
 
 
+@pytest.mark.parametrize(
+    ("version", "mode", "unclean", "asks"),
+    [
+        ("4.1.0", "kraft", "unclean=yes", False),
+        ("4.1.0", "kraft", "", False),  # Nothing tells whether it is on.
+        ("4.1.0", "kraft", "unclean=no", True),
+        ("3.9.1", "zookeeper", "unclean=yes", False),
+        ("3.6.1", "kraft", "unclean=yes", True),  # Ignored there.
+    ],
+)
+def test_a_start_that_may_elect_by_itself_is_not_asked_for_a_partition_without_leader(
+    version: str, mode: str, unclean: str, asks: bool
+) -> None:
+    state = fold_steps(story(f"kafka={version} controller={mode} elr=off {unclean}", ALONE).world)
+    if not unclean:
+        state.settings.unclean_leader_election = None
+    found = decide(state, down=frozenset([A, B, C]), elect=C)
+    told = actions(found)
+    assert told[told.index("start") + 1] == ("leaderless" if asks else "elect_uncleanly")
+    (elects,) = [step for step in found.plan.steps if step.action == "elect_uncleanly"]
+    assert elects.words.startswith("If nobody leads") is not asks
+
+
 @pytest.mark.parametrize(("version", "stops"), [("1.1.1", [B, C]), ("2.8.1", [B])])
 def test_whoever_else_runs_is_stopped_first(version: str, stops: list[int]) -> None:
     """Before 2.1 the one that is to lead as well: its start is what elects it."""
@@ -68,3 +92,11 @@ def test_nobody_is_asked_while_nobody_runs() -> None:
     assert actions(found)[:2] == ["copy", "start_to_lead"]
     asked = decide(fold_steps(world), down=frozenset([A]))
     assert "leaderless" in actions(asked)
+
+
+def test_a_step_says_how_long_to_ask_its_check() -> None:
+    steps = partition_json(planned("4.1.0", "kraft", A, B, C))["steps"]
+    for step in steps:
+        asked = f"ask again until it does, for up to {step['within']} s"
+        assert (asked in "\n".join(step_words(step))) is (step["within"] > 0)
+    assert {step["action"] for step in steps if not step["within"]} == {"copy", "dump"}

@@ -6,6 +6,7 @@ from replication.protocol.ground.model import moment
 from replication.protocol.ground.risks import Key, Risk, Run
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.at_risk import Danger, other_causes
+from replication.protocol.judgement.promised_tiers import COMMITTED
 from replication.protocol.judgement.risk_watch import key_of, run_of, since_when
 
 # What has to happen first, if anything.
@@ -29,7 +30,7 @@ def present_row(state: State, danger: Danger) -> dict[str, Any]:
     row = _row(key_of(state, danger), run_of(danger), since_when(state, danger), None)
     do_not = _DO_NOT[danger.failure].format(danger.broker)
     causes = [danger.cause, *other_causes(state, danger), *_conditions(state, danger)]
-    ends_when = f"{row['ends_when']} Until then {do_not}."
+    ends_when = f"{row['ends_when']} Until then {do_not}.{_decided_then(danger)}"
     return {**row, "causes": causes, "over": False, "ends_when": ends_when}
 
 
@@ -86,6 +87,19 @@ def _one_more(failure: str, broker: int, holders: tuple[int, ...]) -> str:
     if failure == "leader_stops":
         return f"no copy is left once broker {broker} follows, or has lost its disk"
     return "no copy is left after the first failure"
+
+
+def _decided_then(danger: Danger) -> str:
+    """Whom `decide` has lead once the failure has happened, or now where no failure is needed: who
+    still has what was promised (tests/decisions/test_elected makes it happen, and asks)."""
+    if danger.tier not in COMMITTED:
+        return ""
+    when = " Should it happen, decide" if danger.failure in _FAILURES else " Decide"
+    own = [danger.broker] if danger.failure == "leader_stops" else []
+    named = sorted({*danger.holders, *own})
+    if not named:
+        return f"{when} has no replica to name that has them."
+    return f"{when} has broker {' or '.join(map(str, named))} lead, as long as it still has them."
 
 
 def _conditions(state: State, danger: Danger) -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from replication.decisions.reorder import SINCE
 from tests.kafka_lab.elections.by_script import elect_by_script
-from tests.kafka_lab.elections.electing import elect, write_outputs
+from tests.kafka_lab.elections.electing import elect, put_back_and_elect, write_outputs
 from tests.kafka_lab.elections.judging import judged, report
 from tests.kafka_lab.elections.measured import MEASURED_FILE, Measured
 from tests.kafka_lab.elections.recording import record
@@ -45,6 +45,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--script", action="store_true", help="besides, elect the second one by `decide --script`"
     )
+    parser.add_argument(
+        "--one-runs", action="store_true", help="the last one runs as the second one is elected"
+    )
     parser.add_argument("--list", action="store_true", help="the stories and their versions")
     return parser.parse_args(arguments)
 
@@ -57,27 +60,32 @@ def chosen_runs(chosen: argparse.Namespace) -> Iterator[tuple[Story, Version]]:
                 yield story, Version(name, chosen.zookeeper)
 
 
-def run(
-    story: Story, version: Version, directory: Path, *, reorder: bool, script: bool
-) -> Measured:
-    """One story, and an election of each replica; everything lies in the directory. reorder: one
-    election more, of the last replica while another one lives; script: one more by the script."""
+def run(story: Story, version: Version, directory: Path, chosen: argparse.Namespace) -> Measured:
+    """One story, and an election of each replica; everything lies in the directory. Of what is
+    chosen, reorder: one election more, of the last replica while another one lives; script: one
+    more by the script; one_runs: the last replica runs as the plan for the second one begins."""
     with told(story, version, directory) as stopped:
         measured = stopped.measured
         measured.save(directory)
         for replica in measured.replicas:
-            found = elect(stopped, replica, every_step=replica == measured.replicas[-1])
+            last = measured.replicas[-1]
+            running = (last,) if chosen.one_runs and replica == measured.replicas[1] != last else ()
+            found = elect(stopped, replica, every_step=replica == last, running=running)
             write_outputs(directory, found)
             measured.elections.append(found)
             measured.save(directory)
-        if reorder and version.at_least(*SINCE) and len(measured.replicas) == 3:
+        measured.put_back = put_back_and_elect(stopped)
+        for found in measured.put_back:
+            write_outputs(directory, found, "put-back")
+        measured.save(directory)
+        if chosen.reorder and version.at_least(*SINCE) and len(measured.replicas) == 3:
             print("\n".join(f"  reorder.py: {said}" for said in reorder_and_elect(stopped)))
-        if script:
+        if chosen.script:
             by_plan = measured.elections[1]
             by_script = elect_by_script(stopped, by_plan.replica)
             same = {o: by_script.get(o) for o in by_plan.log} == by_plan.log
             print(f"  by the script: {'the same log' if same else 'ANOTHER LOG'}", flush=True)
-    for place in (stopped.kept, *directory.glob("elect-*")):
+    for place in (stopped.kept, *directory.glob("elect-*"), *directory.glob("put-back-*")):
         if place.is_dir():
             shutil.rmtree(place)
     return measured
@@ -104,9 +112,7 @@ def main(arguments: list[str]) -> int:
             shutil.rmtree(directory, ignore_errors=True)
             started = time.monotonic()
             try:
-                measured = run(
-                    story, version, directory, reorder=chosen.reorder, script=chosen.script
-                )
+                measured = run(story, version, directory, chosen)
             except Exception:
                 # The next story has its own cluster; the sums at the end tell of this one.
                 spoilt.append(name)

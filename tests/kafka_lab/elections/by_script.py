@@ -25,7 +25,8 @@ STOP = """#!/usr/bin/env bash
 kill "$(cat "$CONFIG_HERE.pid")" || {{ echo "No kafka server to stop"; exit 1; }}
 """
 JPS = """#!/usr/bin/env bash
-kill -0 "$(cat "$CONFIG_HERE.pid" 2> /dev/null)" 2> /dev/null && echo "1 Kafka"
+echo "2 Jps"
+kill -0 "$(cat "$CONFIG_HERE.pid" 2> /dev/null)" 2> /dev/null && echo "1 Kafka" || true
 """
 
 

@@ -15,13 +15,13 @@ from typing import Any
 from tests.kafka_lab.cluster import Cluster
 from tests.kafka_lab.processes import LabTimeout
 
-PATIENCE = 60.0
 TOOL_SECONDS = 120.0
 
 
 @dataclass
 class Done:
-    """What became of one step. status: of its command; passed: its check printed what it must."""
+    """What became of one step. status: of its command; passed: its check printed what it must;
+    seconds: how long it took until it did."""
 
     action: str
     broker: int | None
@@ -31,16 +31,18 @@ class Done:
     check: str = ""
     passed: bool = False
     printed: str = ""
+    seconds: float = 0.0
 
 
 @dataclass
 class Hands:
     """Whoever carries out a plan. tools: the folder of the release's scripts; scratch: for copies
-    of directories and files."""
+    of directories and files; older: the folder of an older copy that is put back."""
 
     cluster: Cluster
     tools: Path
     scratch: Path
+    older: Path | None = None
     done: list[Done] = field(default_factory=list)
 
     def carry_out(self, step: dict[str, Any]) -> Done:
@@ -48,14 +50,16 @@ class Hands:
         made = Done(step["action"], step["broker"], step["command"], 0, "")
         self.done.append(made)
         made.status, made.output = self._run(step["command"], step)
-        made.check = step["command"] if step["check"] == "the same command" else step["check"]
-        end = time.monotonic() + PATIENCE
-        while True:
-            _, made.printed = self._run(made.check, step)
-            made.passed = passes(step, made.printed)
-            if made.passed or time.monotonic() > end:
-                return made
+        same = step["check"] == "the same command"
+        made.check = step["command"] if same else step["check"]
+        began = time.monotonic()
+        made.printed = made.output if same else self._run(made.check, step)[1]
+        while not passes(step, made.printed) and time.monotonic() - began < step["within"]:
             time.sleep(0.5)
+            made.printed = self._run(made.check, step)[1]
+        made.passed = passes(step, made.printed)
+        made.seconds = round(time.monotonic() - began, 1)
+        return made
 
     def _run(self, command: str, step: dict[str, Any]) -> tuple[int, str]:
         """Its exit status, and all that it prints."""
@@ -67,8 +71,8 @@ class Hands:
             if running:
                 self.cluster.terminate(broker)
             return int(not running), "" if running else "No kafka server to stop"
-        if command.startswith("jps "):
-            return 0, "1 Kafka" if self.cluster.running(broker) else ""
+        if command == "jps":
+            return 0, "2 Jps\n1 Kafka" if self.cluster.running(broker) else "2 Jps"
         self.scratch.mkdir(parents=True, exist_ok=True)
         found = subprocess.run(
             ["bash", "-c", self.filled(command, broker)],
@@ -99,6 +103,7 @@ class Hands:
         command = re.sub(r"--bootstrap-server B\b", f"--bootstrap-server {named}", command)
         zookeeper = f"127.0.0.1:{self.cluster.meeting_port}"
         command = re.sub(r"(--zookeeper|zookeeper-shell\.sh) Z\b", rf"\1 {zookeeper}", command)
+        command = re.sub(r"\bOLDER\b", str(self.older), command)
         command = re.sub(r"\bSAFE\b", str(self.scratch / "safe"), command)
         command = re.sub(r"\bFILE\b", str(self.scratch / "partitions.json"), command)
         return re.sub(r"\bLOG_DIR/(\S+)", lambda m: str(self._replica(broker, m[1])), command)
@@ -113,6 +118,7 @@ class Hands:
 def passes(step: dict[str, Any], printed: str) -> bool:
     """Whether a check printed what its step says."""
     lines = printed.splitlines()
-    if step["shows"] is not None:
-        return any(re.search(step["shows"], line) for line in lines)
-    return not any(re.search(step["hides"], line) for line in lines)
+    hides = step["hides"]
+    return any(re.search(step["shows"], line) for line in lines) and not (
+        hides and any(re.search(hides, line) for line in lines)
+    )

@@ -1,4 +1,4 @@
-"""Elects each replica of a stopped cluster, by the plan that `decide` prints for it."""
+"""Elects each replica of a stopped cluster, and each older copy, by the plan of `decide`."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -9,6 +9,7 @@ from tests.kafka_lab.elections.asking import asked, candidate_of
 from tests.kafka_lab.elections.carrying_out import Hands
 from tests.kafka_lab.elections.measured import Elected, Log
 from tests.kafka_lab.elections.stopped import PARTITION, TOPIC, Stopped, log_of
+from tests.kafka_lab.elections.stories import BEFORE
 from tests.kafka_lab.elections.tools import write_tools
 from tests.kafka_lab.logs_on_disk import segment_files
 
@@ -20,13 +21,18 @@ class Disagreement(Exception):
     """Kafka's own tool reads another log than the laboratory does."""
 
 
-def elect(stopped: Stopped, replica: int, *, every_step: bool) -> Elected:
+def elect(
+    stopped: Stopped, replica: int, *, every_step: bool, running: tuple[int, ...] = ()
+) -> Elected:
     """The disks put back, the plan carried out, and what the logs hold then. every_step: also what
-    changes none of the logs that count."""
+    changes none of the logs that count. running: brokers that run as the plan begins."""
     cluster = stopped.cluster
-    _, row = asked(stopped.evidence, "--elect", str(replica))
+    down = [str(n) for n in stopped.measured.replicas if n not in running]
+    _, row = asked(stopped.evidence, "--elect", str(replica), "--down", ",".join(down))
     assert row is not None
     stopped.put_back()
+    for broker in running:
+        cluster.start_broker(broker)
     scratch = stopped.experiment.directory / f"elect-{replica}"
     hands = Hands(cluster, write_tools(cluster.version, scratch / "bin"), scratch)
     steps: list[dict[str, Any]] = row["steps"]
@@ -53,6 +59,33 @@ def elect(stopped: Stopped, replica: int, *, every_step: bool) -> Elected:
     return Elected(replica, led, log, after, [asdict(one) for one in hands.done])
 
 
+def put_back_and_elect(stopped: Stopped) -> list[Elected]:
+    """Each older copy of which `decide` has the steps, put in the place of its broker's directory
+    and elected by them; every follower follows."""
+    _, row = asked(stopped.evidence)
+    found = []
+    for x in row["older_copies"] if row is not None else ():
+        if not x["steps"]:
+            continue
+        replica = x["replica"]
+        stopped.put_back()
+        scratch = stopped.experiment.directory / f"put-back-{replica}"
+        tools = write_tools(stopped.cluster.version, scratch / "bin")
+        older = stopped.evidence / f"broker-{replica}" / f"disk-{BEFORE}"
+        hands = Hands(stopped.cluster, tools, scratch, older)
+        log: Log = {}
+        for step in x["steps"]:
+            if step["action"] in FOLLOWING and not log:
+                log = log_of(stopped.cluster, replica)
+            hands.carry_out(step)
+        led = stopped.cluster.leader(TOPIC, PARTITION) == replica
+        after = {n: log_of(stopped.cluster, n) for n in stopped.measured.replicas}
+        _hold_against_the_tool(stopped, replica, log)
+        stopped.cluster.kill_everything()
+        found.append(Elected(replica, led, log, after, [asdict(one) for one in hands.done]))
+    return found
+
+
 def _hold_against_the_tool(stopped: Stopped, replica: int, log: Log) -> None:
     """kafka-dump-log reads the elected log as the laboratory does."""
     version = stopped.cluster.version
@@ -71,10 +104,10 @@ def _hold_against_the_tool(stopped: Stopped, replica: int, log: Log) -> None:
         raise Disagreement(f"broker {replica} on {version.name}: {missing}, {dumped}")
 
 
-def write_outputs(directory: Path, found: Elected) -> None:
+def write_outputs(directory: Path, found: Elected, name: str = "elect") -> None:
     """What each command printed, for whoever looks into a failure."""
     lines = []
     for step in found.steps:
         lines += [f"== {step['action']} {step['broker']}: {step['command']}", step["output"]]
         lines += [f"-- check ({step['passed']}): {step['check']}", step["printed"]]
-    (directory / f"elect-{found.replica}.txt").write_text("\n".join(lines))
+    (directory / f"{name}-{found.replica}.txt").write_text("\n".join(lines))

@@ -29,7 +29,8 @@ def judged(measured: Measured, evidence: Path, whole_only: bool) -> tuple[Measur
     score = Score()
     score.counts["captures"] += 1
     score.counts["elections"] += sum(one.led for one in measured.elections)
-    for election in measured.elections:
+    score.counts["elections of an older copy"] += sum(one.led for one in measured.put_back)
+    for election in (*measured.elections, *measured.put_back):
         score.add(_steps(measured, election.replica, election.led, election.steps))
     row = _ask(score, measured, WHOLE, evidence)
     if row is not None:
@@ -69,6 +70,11 @@ def _ask(score: Score, measured: Measured, part: str, evidence: Path) -> dict[st
         foretold = candidate_of(row, election.replica)
         this.add(hold(measured, where, foretold, election.log))
         this.add(hold_copies(where, foretold, measured.logs, election.after))
+    for copy in measured.put_back:
+        for x in row["older_copies"]:
+            if copy.led and x["replica"] == copy.replica and x["lost"] is not None:
+                told = f"{where}, older copy"
+                this.add(hold(measured, told, {**x, "log_is_here": True}, copy.log))
     this.add(_choice(measured, where, row))
     score.counts.update({f"{kind}: {what}": n for what, n in this.counts.items()})
     score.failures += this.failures
@@ -93,8 +99,11 @@ def _choice(measured: Measured, where: str, row: dict[str, Any]) -> Score:
 
 def _usual_rules(measured: Measured, row: dict[str, Any]) -> Score:
     """What log ends alone choose among all replicas; and among those that are left where the
-    replica that is best is gone for good."""
+    replica that is best is gone for good. Not where `decide` leaves the choice to the caller."""
     score = Score()
+    if row["replica"] is None:
+        score.counts["usual: not asked, since nothing is chosen"] += 1
+        return score
     lost = {e.replica: promised(measured, e.log) for e in measured.elections if e.led}
     for among in (measured.replicas, [r for r in measured.replicas if r != row["last_leader"]]):
         here = [r for r in among if r in lost]
@@ -107,6 +116,8 @@ def _usual_rules(measured: Measured, row: dict[str, Any]) -> Score:
             score.counts[f"usual: {rule}{suffix}: asked"] += 1
             score.counts[f"usual: {rule}{suffix}: WORSE than decide"] += worse > 0
             score.counts[f"usual: {rule}{suffix}: better"] += worse < 0
+            keeps_all = worse > 0 and not lost[ranked[0]]
+            score.counts[f"usual: {rule}{suffix}: loses where decide loses nothing"] += keeps_all
             if worse > 0:
                 told = f"elects {chosen}, which loses {worse} more than {ranked[0]}"
                 print(f"  {measured.name}: {rule}{suffix} {told}", flush=True)

@@ -25,7 +25,7 @@ class Elected:
 @dataclass
 class Measured:
     """A partition without a leader. acks: payload id, offset and acks of all that was acknowledged;
-    committed, perhaps_committed: offset and payload id."""
+    committed, perhaps_committed: offset and payload id. put_back: elections of older copies."""
 
     story: str
     version: str
@@ -36,6 +36,7 @@ class Measured:
     committed: list[tuple[int, str]]
     perhaps_committed: list[tuple[int, str]]
     elections: list[Elected] = field(default_factory=list)
+    put_back: list[Elected] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -51,10 +52,11 @@ class Measured:
         told["acks"] = [tuple(each) for each in told["acks"]]
         for name in ("committed", "perhaps_committed"):
             told[name] = [tuple(each) for each in told[name]]
-        told["elections"] = [
-            Elected(**{**each, "log": _log(each["log"]), "after": _logs(each["after"])})
-            for each in told["elections"]
-        ]
+        for name in ("elections", "put_back"):
+            told[name] = [
+                Elected(**{**each, "log": _log(each["log"]), "after": _logs(each["after"])})
+                for each in told.get(name, ())
+            ]
         return cls(**told)
 
 

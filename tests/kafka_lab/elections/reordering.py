@@ -33,6 +33,7 @@ def reorder_and_elect(stopped: Stopped) -> list[str]:
             "check": f"kafka-topics.sh --bootstrap-server B --describe --topic {TOPIC}",
             "shows": rf"Partition: {PARTITION}\s+Leader: {last}\s.*Replicas: {last},.*\b{dead}\b",
             "hides": None,
+            "within": 120,
         }
     )
     said.append(made.printed)

@@ -26,6 +26,8 @@ from tests.kafka_lab.versions import Version
 Steps = Callable[[Experiment], None]
 SINCE_1_1 = ("1.1.1", "2.8.2", "3.9.1", "4.1.1", "4.3.0")
 ALTER_PARTITION = 56
+# The copy of a directory that the newest one is not.
+BEFORE = "before-restart"
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,26 @@ def last_one_loses_its_disk(lab: Experiment) -> None:
     producer.must(3, 2)
     lab.cluster.kill(1)
     lab.cluster.empty_directory(1)
+
+
+@story(ALL)
+def older_copy(lab: Experiment) -> None:
+    """The last member of the ISR lost power, and a tail; a copy from before still has that."""
+    cluster = lab.cluster
+    cluster.create_topic("t", {0: [1, 2, 3]}, min_insync_replicas=1)
+    producer = lab.producer()
+    producer.must(6, 2)
+    time.sleep(1)
+    cluster.kill(2, 3)
+    cluster.wait_for_isr("t", 0, 1)
+    producer.must(4, 2)
+    time.sleep(1)
+    cluster.kill(1)
+    lab.capture.copy_disk(1, BEFORE)
+    lab.cut(1, 5)
+    cluster.start_broker(1)
+    cluster.wait_for_leader("t", 0, 1)
+    cluster.kill(1)
 
 
 def _tapped(version: Version) -> Plan:
@@ -208,7 +230,7 @@ def same_epoch_fork(lab: Experiment) -> None:
     cluster.kill(2)
     cluster.kill(1)
     lab.cut(1, 3)
-    lab.capture.copy_disk(1, "before-restart")
+    lab.capture.copy_disk(1, BEFORE)
     cluster.start_broker(1)
     cluster.wait_for_leader("t", 0, 1)
     producer.must(2)

@@ -35,13 +35,17 @@ def test_a_danger_says_what_must_fail_and_what_one_more_failure_costs() -> None:
     ("failure", "next_leader", "holders", "sentence"),
     [
         ("leader_stops", 2, (), "Safe again once broker 2 has fetched offset 8. "
-         "Until then do not stop or restart broker 1."),
+         "Until then do not stop or restart broker 1. "
+         "Should it happen, decide has broker 1 lead, as long as it still has them."),
         ("leader_loses_its_tail", None, (), "Safe again once another replica has fetched offset 8. "
-         "Until then do not kill or restart broker 1, and do not elect another replica."),
+         "Until then do not kill or restart broker 1, and do not elect another replica. "
+         "Should it happen, decide has no replica to name that has them."),
         ("leader_loses_its_log", None, (2,), "Safe again once another replica is in the ISR. "
-         "Until then do not empty or replace the log directory of broker 1."),
+         "Until then do not empty or replace the log directory of broker 1. "
+         "Should it happen, decide has broker 2 lead, as long as it still has them."),
         ("unclean_election", 1, (2, 3), "Safe again once broker 2 or 3 leads. "
-         "Until then do not elect broker 1, and do not start it first."),
+         "Until then do not elect broker 1, and do not start it first. "
+         "Decide has broker 2 or 3 lead, as long as it still has them."),
     ],
 )  # fmt: skip
 def test_it_says_what_makes_the_records_safe_again_and_what_not_to_do_until_then(
