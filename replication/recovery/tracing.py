@@ -103,13 +103,14 @@ def traced(
     """The stories of the records that are asked for, partition by partition."""
     states = {f.identity: f for f in folded}
     for evidence in imported.partitions:
+        with_key = None if asked.key is None else BytesInBatches(asked.key)
         name = (evidence.topic, evidence.partition)
         if asked.where is not None and asked.where[:2] != name:
             continue
         lines: list[Line] = [*evidence.acknowledgements, *evidence.consumptions]
         if asked.client is not None and not any(asked.told(line) for line in lines):
             continue
-        if not _may_have(imported, evidence, asked):
+        if not _may_have(imported, evidence, asked, with_key):
             continue
         partition = imported.finished(evidence)
         identity = (evidence.cluster_id, evidence.topic, evidence.topic_id, evidence.partition)
@@ -128,14 +129,16 @@ def traced(
                 ],
             ),
             asked,
+            with_key,
         )
 
 
-def _may_have(imported: Import, evidence: PartitionEvidence, asked: Asked) -> bool:
+def _may_have(
+    imported: Import, evidence: PartitionEvidence, asked: Asked, with_key: BytesInBatches | None
+) -> bool:
     """Whether the bytes of a key are anywhere in a partition: without them there is no story."""
-    if asked.key is None:
+    if with_key is None:
         return True
-    with_key = BytesInBatches(asked.key)
     copies = copies_at_hand(imported, evidence)
     streams = (_asked(index, copy, asked, None, with_key) for index, copy in enumerate(copies))
     return any(True for stream in streams for _ in stream)
@@ -150,9 +153,9 @@ def _of(identity: tuple[str, str, str, int], rows: Iterable[dict[str, Any]]) -> 
     ]
 
 
-def _of_partition(partition: _Partition, asked: Asked) -> Traced:
+def _of_partition(partition: _Partition, asked: Asked, with_key: BytesInBatches | None) -> Traced:
     offsets = _offsets(partition, asked)
-    found = _found(partition, asked, offsets)
+    found = _found(partition, asked, offsets, with_key)
     if any(c.batch.is_transactional for here in found.values() for c in here):
         wanted = Ranges((o, o + 1, o) for o in found)
         partition.reader.markers = tx.markers_behind(partition.reader.copies, wanted)
@@ -197,14 +200,16 @@ def _offsets(partition: _Partition, asked: Asked) -> Ranges[int] | None:
 
 
 def _found(
-    partition: _Partition, asked: Asked, offsets: Ranges[int] | None
+    partition: _Partition,
+    asked: Asked,
+    offsets: Ranges[int] | None,
+    with_key: BytesInBatches | None,
 ) -> dict[int, list[Candidate]]:
     """The records that are asked for, by offset, each once with all its places.
 
     Where clients' lines name those that they tell of, others at their offsets are not meant.
     """
     reader = partition.reader
-    with_key = None if asked.key is None else BytesInBatches(asked.key)
     streams = (
         _asked(index, copy, asked, offsets, with_key) for index, copy in enumerate(reader.copies)
     )
