@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from replication.evidence.opening import READ_ERRORS, open_unpacked
+from replication.evidence.opening import LARGEST_RATIO, READ_ERRORS, open_unpacked
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
@@ -18,6 +19,7 @@ PARQUET_MAGIC = b"PAR1"
 ROWS_PER_GROUP = 50_000
 # The longest event is a copy of a log of many spans; one of 32 MB has half a million.
 LONGEST_LINE = 32 << 20
+UNPACKED_AT_LEAST = 16 << 20
 # What Arrow says of a damaged file, whose names may be no text either.
 NO_PARQUET = (OSError, UnicodeDecodeError, pa.ArrowException)
 _SPAN = pa.struct(
@@ -87,7 +89,52 @@ def _bounded(stream: BinaryIO) -> Iterator[bytes | None]:
             line = stream.readline(LONGEST_LINE)
 
 
+def most_unpacked(packed_bytes: int) -> int:
+    """To how many bytes a packed file of that size may unpack."""
+    return max(UNPACKED_AT_LEAST, LARGEST_RATIO * packed_bytes)
+
+
+def out_of_bounds(source: Any, packed_bytes: int) -> str:
+    """Why a Parquet file of that many bytes is not read row by row: its pages, its lists or its
+    texts, each as often as rows name it, unpack to too much; "" where they do not. No text is held
+    more than once.
+
+    source: what pyarrow opens. Raises what pyarrow does of a damaged file.
+    """
+    most = most_unpacked(packed_bytes)
+    problem = f"it unpacks to more than {most} bytes"
+    with pq.ParquetFile(source) as file:
+        schema, footer = file.schema_arrow, file.metadata
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    columns = [g.column(number) for g in groups for number in range(g.num_columns)]
+    pages = sum(column.total_uncompressed_size for column in columns)
+    listed = sum(
+        8 * max(group.column(number).num_values - group.num_rows, 0)
+        for group in groups
+        for number in range(group.num_columns)
+    )
+    if pages + listed > most:
+        return problem
+    texts = [
+        f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)
+    ]
+    with pq.ParquetFile(source, read_dictionary=texts) as file:
+        size = 0
+        for batch in file.iter_batches(ROWS_PER_GROUP, columns=texts):
+            for column in batch.columns:
+                size += (
+                    pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0
+                )
+            if size > most:
+                return problem
+    return ""
+
+
 def _read_parquet(path: Path) -> Iterator[Event | Unreadable]:
+    problem = out_of_bounds(path, path.stat().st_size)
+    if problem:
+        yield Unreadable(str(path), "file", problem)
+        return
     file = pq.ParquetFile(path, page_checksum_verification=True)
     wanted = arrow_schema()
     for field in file.schema_arrow:

@@ -99,6 +99,20 @@ def batches_of(index: int, copy: Copy) -> Iterator[Held]:
         yield open_one
 
 
+def files_of(copies: Iterable[Copy]) -> set[Path]:
+    """The files that hold the copies' batches."""
+    return {
+        segment.path
+        for copy in copies
+        for segment in (
+            copy.directory.dumped
+            if isinstance(copy.directory, DumpedDirectory)
+            else copy.directory.segments
+        )
+        if isinstance(segment, SegmentDump | SegmentFile)
+    }
+
+
 def with_records(copies: Iterable[Copy]) -> list[Copy]:
     """Those of which the records themselves are here: no digest, no dump without payloads."""
     return [

@@ -39,9 +39,10 @@ def prepared(folder: Path, evidence: Iterable[Path]) -> Path:
     return folder
 
 
-def unchanged_since(began: int, files: Iterable[Path], ours: Path) -> None:
-    """Raises NotUsable where one of the files was changed since `began` (ns since the Unix epoch):
-    what was judged is not what was read then. ours: what archives were unpacked to."""
+def changed_since(began: int, files: Iterable[Path], ours: Path) -> str:
+    """Which of the files was changed since `began` (ns since the Unix epoch), and what to do: what
+    was judged is not what was read then; "" where none was. ours: what archives were unpacked to.
+    """
     for path in sorted(set(files)):
         if ours in path.parents:
             continue
@@ -51,11 +52,19 @@ def unchanged_since(began: int, files: Iterable[Path], ours: Path) -> None:
         except OSError:
             changed = True
         if changed:
-            raise NotUsable(
+            return (
                 f"{path}: it was changed while it was read, so its records may not be "
                 "those that were judged. Copy the directory away from the running broker "
                 "and start again"
             )
+    return ""
+
+
+def unchanged_since(began: int, files: Iterable[Path], ours: Path) -> None:
+    """Raises NotUsable where `changed_since` names a file."""
+    problem = changed_since(began, files, ours)
+    if problem:
+        raise NotUsable(problem)
 
 
 class Table:

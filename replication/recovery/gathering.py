@@ -14,7 +14,7 @@ from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import FoldedPartition, Identity
 from replication.recovery.candidates import Reader
 from replication.recovery.clients_told import ClientsTold
-from replication.recovery.copies_at_hand import copies_at_hand, with_records
+from replication.recovery.copies_at_hand import copies_at_hand, files_of, with_records
 from replication.recovery.finding import NOT_HAD, OUTCOMES, Search
 from replication.recovery.groups.affected_groups import read_groups
 from replication.recovery.groups.affected_transactions import affected_transactions
@@ -48,7 +48,7 @@ class Sinks:
 @dataclass(slots=True)
 class Recovery:
     """What came of it, counted by offsets of the ledger. missing: ranges that no copy gave.
-    sources: the files that records are from."""
+    sources: the files that records were looked for in."""
 
     partitions: list[dict[str, Any]] = field(default_factory=list)
     missing: list[dict[str, Any]] = field(default_factory=list)
@@ -128,13 +128,13 @@ def _search(
         for key in key_rows(row, offset, partition, of_it, found):
             sinks.keys.add(key)
         had.add((id(row), offset))
-        result.sources.update(place.path for place in found.candidate.places)
     for offset in told.offsets:
         for row in rows.touching(offset, offset + 1):
             if (id(row), offset) not in had and row.outcome_at(offset) == NOT_HAD:
                 for key in key_rows(row, offset, partition, told.of(row, offset, None), None):
                     sinks.keys.add(key)
     result.notes += [partition.shown(note) for note in search.reader.notes]
+    result.sources |= files_of(search.copies)
     return events, {partition.shown(c.path) for c in with_records(search.copies)}
 
 

@@ -11,7 +11,7 @@ from replication.evidence.importer import Import
 from replication.protocol.ground.model import moment
 from replication.protocol.judgement.bounded import FoldedPartition
 from replication.recovery.copies_at_hand import KIND_WORDS
-from replication.recovery.folder import NotUsable, unchanged_since
+from replication.recovery.folder import NotUsable, changed_since
 from replication.recovery.groups.affected_groups import (
     ClusterGroups,
     GroupsRead,
@@ -102,7 +102,12 @@ def run(
     for part in traced(imported, folded, answer, wanted):
         stories += part.stories
         notes.update(dict.fromkeys(part.notes))
-        unchanged_since(began, part.sources, imported.collection.unpacked.into)
+        changed = changed_since(began, part.sources, imported.collection.unpacked.into)
+        if changed and part.stories:
+            raise NotUsable(changed)
+        notes.update(
+            dict.fromkeys([f"no such record was found in it; {changed}"] if changed else [])
+        )
     if options.groups and stories:
         _add_groups(stories, notes, clusters_groups_of(imported, folded, answer))
     for note in notes:

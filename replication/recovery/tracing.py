@@ -24,7 +24,13 @@ from replication.protocol.ground.model import moment
 from replication.protocol.judgement.bounded import FoldedPartition
 from replication.recovery import transactions as tx
 from replication.recovery.candidates import Candidate, Reader, add, alike
-from replication.recovery.copies_at_hand import Held, batches_of, copies_at_hand, kind_of
+from replication.recovery.copies_at_hand import (
+    Held,
+    batches_of,
+    copies_at_hand,
+    files_of,
+    kind_of,
+)
 from replication.recovery.ledger_rows import Ranges
 from replication.recovery.moments import Target, last_leader, log_of, tell
 from replication.recovery.rows_out import shown_record
@@ -78,7 +84,7 @@ class Asked:
 @dataclass(slots=True)
 class Traced:
     """The stories of one topic partition. notes: what could not be read on the way. sources: the
-    files that records are from."""
+    files that records were looked for in."""
 
     stories: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -103,13 +109,16 @@ def traced(
     """The stories of the records that are asked for, partition by partition."""
     states = {f.identity: f for f in folded}
     for evidence in imported.partitions:
+        with_key = None if asked.key is None else BytesInBatches(asked.key)
         name = (evidence.topic, evidence.partition)
         if asked.where is not None and asked.where[:2] != name:
             continue
         lines: list[Line] = [*evidence.acknowledgements, *evidence.consumptions]
         if asked.client is not None and not any(asked.told(line) for line in lines):
             continue
-        if not _may_have(imported, evidence, asked):
+        copies = list(copies_at_hand(imported, evidence))
+        if not _may_have(copies, asked, with_key):
+            yield Traced(sources=files_of(copies))
             continue
         partition = imported.finished(evidence)
         identity = (evidence.cluster_id, evidence.topic, evidence.topic_id, evidence.partition)
@@ -128,15 +137,14 @@ def traced(
                 ],
             ),
             asked,
+            with_key,
         )
 
 
-def _may_have(imported: Import, evidence: PartitionEvidence, asked: Asked) -> bool:
+def _may_have(copies: list[Copy], asked: Asked, with_key: BytesInBatches | None) -> bool:
     """Whether the bytes of a key are anywhere in a partition: without them there is no story."""
-    if asked.key is None:
+    if with_key is None:
         return True
-    with_key = BytesInBatches(asked.key)
-    copies = copies_at_hand(imported, evidence)
     streams = (_asked(index, copy, asked, None, with_key) for index, copy in enumerate(copies))
     return any(True for stream in streams for _ in stream)
 
@@ -150,17 +158,16 @@ def _of(identity: tuple[str, str, str, int], rows: Iterable[dict[str, Any]]) -> 
     ]
 
 
-def _of_partition(partition: _Partition, asked: Asked) -> Traced:
+def _of_partition(partition: _Partition, asked: Asked, with_key: BytesInBatches | None) -> Traced:
     offsets = _offsets(partition, asked)
-    found = _found(partition, asked, offsets)
+    found = _found(partition, asked, offsets, with_key)
     if any(c.batch.is_transactional for here in found.values() for c in here):
         wanted = Ranges((o, o + 1, o) for o in found)
         partition.reader.markers = tx.markers_behind(partition.reader.copies, wanted)
-    result = Traced()
+    result = Traced(sources=files_of(partition.reader.copies))
     records: list[tuple[Target, Candidate | None]] = []
     for offset in sorted(found):
         for candidate in found[offset]:
-            result.sources.update(place.path for place in candidate.places)
             partition.reader.look_for_outcome(candidate)
             known = (candidate.batch.leader_epoch, frozenset(candidate.contents), True)
             records.append((Target(offset, *known), candidate))
@@ -197,14 +204,16 @@ def _offsets(partition: _Partition, asked: Asked) -> Ranges[int] | None:
 
 
 def _found(
-    partition: _Partition, asked: Asked, offsets: Ranges[int] | None
+    partition: _Partition,
+    asked: Asked,
+    offsets: Ranges[int] | None,
+    with_key: BytesInBatches | None,
 ) -> dict[int, list[Candidate]]:
     """The records that are asked for, by offset, each once with all its places.
 
     Where clients' lines name those that they tell of, others at their offsets are not meant.
     """
     reader = partition.reader
-    with_key = None if asked.key is None else BytesInBatches(asked.key)
     streams = (
         _asked(index, copy, asked, offsets, with_key) for index, copy in enumerate(reader.copies)
     )

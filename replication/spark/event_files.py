@@ -22,11 +22,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replication import places
-from replication.evidence.event_dumps import LONGEST_LINE, NO_PARQUET
+from replication.evidence.event_dumps import (
+    LONGEST_LINE,
+    NO_PARQUET,
+    most_unpacked,
+    out_of_bounds,
+)
 from replication.evidence.text_lines import MANY_LINES
 from replication.places import HadoopPath, Place, Status
 from replication.spark import contracts
-from replication.spark.line_bounds import Bounds, most_unpacked, pieces_of
+from replication.spark.line_bounds import Bounds, pieces_of
 
 LINES, GZIPPED, PARQUET, REFUSED = "lines", "gzipped", "parquet", "refused"
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
@@ -51,7 +56,8 @@ class SourceError(RuntimeError):
 class Slice:
     """Bytes [first_byte, end_byte) of a file. format: lines, gzipped, parquet or refused.
 
-    A refused file is quarantined whole: reason_code, reason, and rows, the lines or rows in it.
+    A refused file is quarantined whole: reason_code, reason, and rows, the lines or rows in it;
+    Of a Parquet file that is read rows are known, too.
     """
 
     path: str
@@ -130,13 +136,16 @@ def next_slice(path: Place, taken: int, settled: bool) -> Slice | None:
             if head.startswith(GZIP_MAGIC):
                 return _gzip_slice(path, taken, size, settled)
             if b"\0" in head and taken == 0:
-                rows = sum(1 for _ in lines_of(str(path), 0, size))
+                file.seek(0)
+                rows = _lines_counted(pieces_of(file))
                 reason = "neither text nor Parquet nor gzip: it has NUL bytes"
                 return _refused(path, size, "unreadable_file", reason, rows)
             end = size if settled else _end_of_lines(file, taken, size)
             reason = _out_of_bounds(file, taken, end)
             if reason:
-                return _refused(path, end, "unreadable_file", reason, 1)
+                file.seek(taken)
+                rows = _lines_counted(pieces_of(file, end - taken))
+                return _refused(path, end, "unreadable_file", reason, rows)
     except OSError as error:
         if not settled:
             return None
@@ -155,6 +164,9 @@ def still_readable(part: Slice) -> Slice:
             reason = f"it was cut to {path.stat().st_size} bytes before it was read"
             return _refused(path, part.end_byte, "unreadable_file", reason, 0)
         if part.format == PARQUET:
+            problem = out_of_bounds(_for_arrow(path), part.end_byte)
+            if problem:
+                return _refused(path, part.end_byte, "unreadable_file", problem, part.rows)
             whole = pq.ParquetFile(_for_arrow(path), page_checksum_verification=True)
             with whole as file:
                 rows = file.metadata.num_rows
@@ -168,6 +180,14 @@ def still_readable(part: Slice) -> Slice:
 
 def _refused(path: Place, size: int, code: str, reason: str, rows: int) -> Slice:
     return Slice(str(path), REFUSED, 0, size, code, reason, rows)
+
+
+def _lines_counted(pieces: Iterable[bytes]) -> int:
+    """How many lines there are, the last one with or without its end."""
+    ends, last = 0, b"\n"
+    for last in pieces:
+        ends += last.count(b"\n")
+    return ends + (not last.endswith(b"\n"))
 
 
 def _end_of_lines(file: "object", taken: int, size: int) -> int:
@@ -231,7 +251,7 @@ def _parquet_slice(path: Place, size: int, settled: bool) -> Slice | None:
         return _refused(path, size, "unreadable_file", reason, 1)
     if problem:
         return _refused(path, size, "foreign_schema", problem, rows)
-    return Slice(str(path), PARQUET, 0, size)
+    return Slice(str(path), PARQUET, 0, size, rows=rows)
 
 
 def _foreign(schema: pa.Schema) -> str | None:

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from replication.evidence.event_dumps import LONGEST_LINE
-from replication.evidence.opening import LARGEST_RATIO
 from replication.evidence.text_lines import short_lines
 
 PIECE_BYTES = 1 << 20
-UNPACKED_AT_LEAST = 16 << 20
 
 
 @dataclass
@@ -46,11 +44,6 @@ class Bounds:
                 self.problem = f"it unpacks to more than {self.most_bytes} bytes"
                 return
         self.problem = short_lines(self.size, self.lines)
-
-
-def most_unpacked(packed_bytes: int) -> int:
-    """To how many bytes a packed file of that size may unpack."""
-    return max(UNPACKED_AT_LEAST, LARGEST_RATIO * packed_bytes)
 
 
 def pieces_of(file: Any, left: int | None = None) -> Iterator[bytes]:

@@ -29,6 +29,7 @@ def test_no_batch_with_the_key_is_missed(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.setattr(bytes_in_batches, "_CHUNK", chunk)
+        patch.setattr(bytes_in_batches, "_AHEAD", chunk)
         path = Path(folder) / "00000000000000000000.log"
         content, offset = b"", 0
         for keys, codec in batches:

@@ -124,21 +124,30 @@ def test_a_call_that_names_no_record_is_refused(
     assert capsys.readouterr().err.startswith("replication-analyzer trace: ")
 
 
-def test_evidence_that_changes_while_it_is_read_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("key", "cut", "status"), [("k3", False, 2), ("k3", True, 2), ("no", True, 1)]
+)
+def test_evidence_that_changes_while_it_is_read_is_refused_or_said(
+    key: str,
+    cut: bool,
+    status: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After the judgement, before the record's bytes are looked up again."""
-    evidence = lost_evidence(tmp_path / "e", batch(3, Record(b"v", key=b"k3")), 4)
+    """After the judgement, before the record's bytes are looked up again; another copy has it."""
+    lost = batch(3, Record(b"v", key=b"k3"))
+    evidence = lost_evidence(tmp_path / "e", lost, 4, others=lost)
     segment = evidence / "broker-1" / "t-0" / f"{0:020d}.log"
     judged = trace_command.progress.doing
 
     def changed(what: str) -> None:
         if what == "looking for the record":
-            segment.write_bytes(segment.read_bytes())
+            segment.write_bytes(segment.read_bytes()[: -len(lost) if cut else None])
         judged(what)
 
     monkeypatch.setattr(trace_command.progress, "doing", changed)
-    assert main(["trace", str(evidence), "--key", "k3"]) == 2
+    assert main(["trace", str(evidence), "--key", key]) == status
     assert "changed while it was read" in capsys.readouterr().err
 
 

@@ -1,16 +1,27 @@
 """Lines that are too long, too short and too many, and packed files of nearly nothing: refused."""
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from replication.evidence import event_dumps
-from replication.evidence.event_dumps import read_events
+from replication.evidence.event_dumps import arrow_schema, most_unpacked, read_events
 from replication.evidence.text_lines import MANY_LINES
 from replication.spark import event_files, line_bounds
-from replication.spark.event_files import GZIPPED, LINES, REFUSED, Slice, lines_of, next_slice
-from replication.spark.line_bounds import Bounds, most_unpacked
+from replication.spark.event_files import (
+    GZIPPED,
+    LINES,
+    REFUSED,
+    Slice,
+    lines_of,
+    next_slice,
+    still_readable,
+)
+from replication.spark.line_bounds import Bounds
 
 
 def admitted(path: Path, data: bytes, packed: bool) -> Slice:
@@ -36,9 +47,10 @@ def test_a_line_that_no_machine_can_hold_is_refused_unread(
                 part = admitted(path, data, packed)
                 assert (part.format == REFUSED) == (length > 1000), path.name
                 if part.format == REFUSED:
-                    assert part.reason == (
-                        f"a line of more than 1000 bytes begins at byte {2 * before}"
-                    )
+                    assert part.reason.startswith("a line of more than 1000 bytes begins at byte")
+                    assert part.reason.endswith(f" {2 * before}")
+                    if not packed:
+                        assert part.rows == before + 1 + (behind == b"\nx\n")
                 else:
                     read = list(lines_of(part.path, part.first_byte, part.end_byte))
                     assert b"\n".join(read) == data.removesuffix(b"\n")
@@ -84,3 +96,42 @@ def test_a_packed_file_that_unpacks_to_much_more_is_refused_early(tmp_path: Path
     went_through = []
     bounds.look(went_through.append(n) or b"\n" * (1 << 20) for n in range(1 << 20))
     assert len(went_through) <= 1 + most_unpacked(len(packed)) // (1 << 20)
+
+
+def test_a_binary_file_without_line_ends_is_counted_in_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "core.dump"
+    with path.open("wb") as file:
+        file.truncate(64 << 20)
+    tracemalloc.start()
+    part = next_slice(path, 0, settled=True)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert part is not None
+    assert (part.format, part.rows) == (REFUSED, 1)
+    assert most < 8 << 20
+
+
+BOMBS = {
+    "a long text that many rows name": ("topic", ["t" * 100_000], 3_000),
+    "a list of very many numbers": ("isr", [[0] * 4_000_000], 1),
+    "a page of one letter": ("topic", ["t" * (30 << 20)], 1),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_parquet_that_unpacks_to_much_more_is_refused_before_it_does(
+    name: str, tmp_path: Path
+) -> None:
+    column, values, count = BOMBS[name]
+    schema = arrow_schema()
+    told = {field.name: pa.nulls(count, field.type) for field in schema}
+    told[column] = pa.array(values * count, schema.field(column).type)
+    path = tmp_path / "bomb.parquet"
+    pq.write_table(pa.table(told, schema=schema), path, compression="zstd")
+    assert path.stat().st_size < 50_000
+    part = next_slice(path, 0, settled=True)
+    assert part is not None
+    refused = still_readable(part)
+    assert (refused.format, refused.rows) == (REFUSED, count)
+    [said] = read_events(path)
+    assert refused.reason == getattr(said, "reason", "") == "it unpacks to more than 16777216 bytes"

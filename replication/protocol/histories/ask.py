@@ -27,7 +27,7 @@ from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Searc
 # As the first leader epoch of a record that nothing shows.
 NOWHERE = 1 << 60
 # How many steps the histories of one partition may take together.
-MOST_STEPS_OF_ALL = 4_000_000
+MOST_STEPS_OF_ALL = 1_000_000
 # The same with the items that are read for them: before fetches carry a leader epoch each run of
 # offsets reads all of its brokers' items.
 MOST_READ_OF_ALL = 8_000_000

@@ -34,6 +34,10 @@ class Effort:
         if self.steps > self.most_steps or states > self.most_states:
             raise TooMany
 
+    def allow(self, more: int) -> None:
+        """Bounds what is still to come, too."""
+        self.most_steps = min(self.most_steps, self.steps + max(more, 0))
+
 
 def walk(
     steps: Sequence[Step],
@@ -67,17 +71,19 @@ def walk(
 
 @dataclass(slots=True)
 class Followed(Generic[At]):
-    """The states at the end; by layer, from which states of the layer before each was reached."""
+    """The states at the end; by layer, from which states of the layer before each was reached.
+    more: how many stages come after the last layer, none of which changes a state."""
 
     ends: set[At]
     layers: list[dict[At, list[At]]] = field(default_factory=list)
+    more: int = 0
 
     def path_to(self, end: At) -> list[At]:
         """The states on one way to an end, one a stage, the first one first."""
         path = [end]
         for layer in reversed(self.layers[1:]):
             path.append(layer[path[-1]][0])
-        return path[::-1]
+        return [*path[::-1], *[end] * self.more]
 
     def ways_to(self, ends: Iterable[At]) -> Iterator[list[At]]:
         """Ways to these ends, on which each state lies that any way to one of them passes."""
@@ -101,7 +107,7 @@ class Followed(Generic[At]):
                     way.append(_rather_new(reached[n][way[-1]], seen[n + 1]))
                 for passed, at in zip(seen, way, strict=True):
                     passed.add(at)
-                yield way
+                yield [*way, *way[-1:] * self.more]
 
 
 def _rather_new(states: list[At], seen: set[At]) -> At:
@@ -131,15 +137,18 @@ def retrace(
     stages: Sequence[Stage],
     starts: set[At],
     after: Callable[[set[At], Stage], set[At]],
+    settled: Callable[[set[At], Stage], bool],
     effort: Effort,
 ) -> Followed[At]:
     """The same, stage by stage and state by state, so that the ways to each end are known."""
     layers: list[dict[At, list[At]]] = [{start: [] for start in starts}]
     for stage in stages:
+        if settled(set(layers[-1]), stage):
+            break
         found: dict[At, list[At]] = {}
         for state in sorted(layers[-1], key=repr):
             for reached in after({state}, stage):
                 found.setdefault(reached, []).append(state)
             effort.spend(1, len(found))
         layers.append(found)
-    return Followed(set(layers[-1]), layers)
+    return Followed(set(layers[-1]), layers, len(stages) + 1 - len(layers))

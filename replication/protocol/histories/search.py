@@ -54,7 +54,7 @@ class Search:
 
     def retraced(self) -> Followed[At]:
         """The same with the way to each end, before the last copies are asked."""
-        return retrace(self.windows(), self.starts(), self.after, self.effort)
+        return retrace(self.windows(), self.starts(), self.after, self._settled, self.effort)
 
     def windows(self) -> list[Window]:
         """The leader epochs in which anything can have happened at the offset."""

@@ -37,7 +37,8 @@ class Cause:
     record; written_in: that in which it was written; isr: the members in force before; lossy: the
     brokers that lost it with their disk; perhaps: those that lost it by a step that no line of
     theirs tells; one_of: where several histories tell several causes, all of them; each: those of
-    the single histories, where they have one name."""
+    the single histories, where they have one name; followed: whether the histories that lose it
+    are few enough to be followed."""
 
     name: str
     contributing: tuple[str, ...] = ()
@@ -48,9 +49,11 @@ class Cause:
     one_of: tuple[str, ...] = ()
     written_in: int | None = None
     each: "tuple[Cause, ...]" = ()
+    followed: bool = True
 
 
 UNKNOWN = Cause("unknown")
+NOT_FOLLOWED = Cause("unknown", followed=False)
 
 
 def cause_of(search: Search, losing: Losing, *, by_clients: bool, acks_one: bool) -> Cause:
@@ -64,7 +67,7 @@ def cause_of(search: Search, losing: Losing, *, by_clients: bool, acks_one: bool
             for cause in _OfPath(search, path, end, record, by_clients, acks_one).causes()
         ]
     except TooMany:
-        return UNKNOWN
+        return NOT_FOLLOWED
     each = tuple({(c.name, id(c.window), c.isr, c.lossy, c.perhaps): c for c in found}.values())
     same = replace(found[0], each=each) if found else UNKNOWN
     if len({id(cause.window) for cause in found}) > 1:

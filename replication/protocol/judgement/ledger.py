@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
 from replication.protocol.histories.ask import Admitted, Histories, Outcomes, Stretch
-from replication.protocol.histories.engine import TooMany
+from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.at_offset import Claim
 from replication.protocol.histories.moves.states import At
-from replication.protocol.histories.search import Search
+from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Search
 from replication.protocol.judgement.cause import Cause, cause_of
 from replication.protocol.judgement.contract import allowed_by, contract_of
 from replication.protocol.judgement.copies import SurvivingCopy, surviving_copies
@@ -27,6 +27,9 @@ from replication.protocol.judgement.questions import (
     held_by,
     last_leaders,
 )
+
+# How many steps the causes of one partition's losses may take together.
+MOST_STEPS_OF_CAUSES = 400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,9 @@ def losses(fates: Fates) -> list[Loss]:
             broken[id(fate)] = (fate, assuming if before is None else before[1] & assuming)
     ordered = sorted(broken.values(), key=lambda each: each[0].stretch.first)
     assumed: list[frozenset[str]] = []
+    effort = Effort(MOST_STEPS_OF_CAUSES, MOST_STATES)
     for fate, assuming in ordered:
-        rows += _rows(fates.histories, fate.stretch, assuming, more, assumed)
+        rows += _rows(fates.histories, fate.stretch, assuming, more, assumed, effort)
     joined = _joined(rows)
     for loss in joined:
         loss.finding = finding_of(state, loss)
@@ -66,14 +70,16 @@ def _rows(
     assuming: frozenset[str],
     more: bool,
     assumed: list[frozenset[str]],
+    effort: Effort,
 ) -> list[Loss]:
     """The rows of one run, and what they rest on: more than that something is lost may, its cause
     above all. assuming: what that rests on; assumed: what other runs' rows do, preferred if it is
-    enough."""
+    enough; effort: what all rows may take and took."""
     found: dict[frozenset[str], list[Loss]] = {}
 
     def told(admitted: Admitted) -> Outcomes:
-        rows = found[admitted.run.assumed.names] = _Run(histories.state, admitted, more).rows()
+        run = _Run(histories.state, admitted, more, effort)
+        rows = found[admitted.run.assumed.names] = run.rows()
         return frozenset([tuple(_told(row) for row in rows)])
 
     _, needed = histories.decide(stretch, told, {told(stretch.admitted): assuming})
@@ -98,18 +104,29 @@ def _told(row: Loss) -> tuple[object, ...]:
 class _Run:
     """One run of offsets at which every history loses something."""
 
-    def __init__(self, state: State, admitted: Admitted, more: bool) -> None:
-        self.state, self.more = state, more
-        self.search = Search(admitted.run, exact=True)
+    def __init__(self, state: State, admitted: Admitted, more: bool, effort: Effort) -> None:
+        self.state, self.more, self.effort = state, more, effort
+        left = effort.most_steps - effort.steps
+        exactly = Effort(min(MOST_STEPS, left), MOST_STATES)
+        self.search = Search(admitted.run, exact=True, effort=exactly)
         try:
             ends = frozenset(self.search.ends())
         except TooMany:
             self.search, ends = admitted.search, admitted.ends
+            self.search.effort.allow(left - exactly.steps)
+            effort.steps += exactly.steps
+        self.before = self.search.effort.steps if self.search is admitted.search else 0
         run = admitted.run
         self.admitted = Admitted(admitted.first, admitted.end, run, self.search, ends)
         self.leaders = last_leaders(self.admitted)
 
     def rows(self) -> list[Loss]:
+        """The rows; what they took is counted."""
+        rows = self._told()
+        self.effort.steps += self.search.effort.steps - self.before
+        return rows
+
+    def _told(self) -> list[Loss]:
         gone = sorted(self._gone(), key=lambda g: TIERS.index(self._tier(g)))
         rows: list[Loss] = []
         told: dict[int, Loss] = {}

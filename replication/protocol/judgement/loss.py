@@ -103,10 +103,13 @@ def finding_of(state: State, loss: Loss) -> Finding:
     ending = ENDINGS.get(loss.status, "missing under a leader; whether they are back nothing tells")
     if loss.status == "undetermined" and loss.missing_replicas:
         ending = "not in the leader's history; a replica's log was not handed over"
+    why = loss.cause.name
+    if not loss.cause.followed:
+        why += ": more histories lose them than are followed"
     return Finding(
         COMMITTED if committed else ACKNOWLEDGED,
         "critical" if committed and loss.status != "recovered" else "warning",
-        f"{where}, {WORDS[loss.tier]}: {ending} ({loss.cause.name})",
+        f"{where}, {WORDS[loss.tier]}: {ending} ({why})",
         ("loss", *loss.record[:1], loss.end_offset, *loss.record[2:], loss.tier),
         _steps(state, loss, where)[:12],
     )

@@ -4,6 +4,7 @@ Both fit the evidence. Told leader epoch by leader epoch; where they part first 
 would have to tell, and so what settles the question is worked out, not written by hand.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ CONTROLLER = "the controller's history (metadata log or state-change.log)"
 ASSIGNMENT = "the assignment (kafka-topics --describe, metadata log or state-change.log)"
 ACKNOWLEDGEMENTS = "an acknowledgement log of the producers"
 # Steps and states: to tell two histories, more is kept apart than to decide.
-EFFORT = (1_000_000, 20_000)
+EFFORT = (200_000, 20_000)
 CONSUMPTIONS = "a consumption log of the consumers"
 
 
@@ -111,10 +112,10 @@ def two_histories(stretch: Stretch, question: str) -> TwoHistories:
     found = TwoHistories(stretch.first, stretch.end)
     search = Search(admitted.run, exact=True, effort=Effort(*EFFORT))
     brokers: set[int] = set()
-    try:
-        kept, broken = _pair(search, admitted, question)
-    except TooMany:
-        kept = broken = None
+    kept = broken = None
+    with suppress(TooMany):
+        if not admitted.too_many:
+            kept, broken = _pair(search, admitted, question)
     if kept is not None and broken is not None:
         windows = search.windows()
         found.kept, found.broken = _told(search, windows, kept), _told(search, windows, broken)

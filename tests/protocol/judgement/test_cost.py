@@ -2,16 +2,20 @@
 
 import cProfile
 import pstats
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from benchmarks.core import elections, stormy
+from replication.protocol.folding import fold
 from replication.protocol.folding.codec import decode, encode
 from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
+from replication.protocol.histories import ask
+from replication.protocol.judgement import ledger, two_histories
 from replication.protocol.judgement.judge import answer
 from tests.protocol.judgement.told import told
+from tests.protocol.test_growth import KINDS, events_of, unclean_elections
 
 
 def calls(work: Callable[[], object]) -> int:
@@ -67,3 +71,33 @@ def test_of_an_isr_that_keeps_changing_only_the_last_place_is_kept() -> None:
     assert registered() == ["0", "59"]
     # A refutation names both the step and the one before it.
     assert registered(60, 61) == ["0", "59", "60", "61"]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_beyond_its_bounds_judging_grows_with_the_events_alone(
+    kind: Callable[[int], Iterator[ev.Fact]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the lines of any broker, where most histories fit."""
+    monkeypatch.setattr(two_histories, "EFFORT", (1_000, 1_000))
+    monkeypatch.setattr(ask, "MOST_STEPS_OF_ALL", 1_000)
+    monkeypatch.setattr(ask, "MOST_STEPS_OF_ALL_FEWER", 500)
+    monkeypatch.setattr(ask, "MOST_READ_OF_ALL", 2_000)
+    monkeypatch.setattr(ledger, "MOST_STEPS_OF_CAUSES", 500)
+    states = [fold.new_state("c", "t", "id", 0) for _ in (0, 1)]
+    for state, count in zip(states, (40, 80), strict=True):
+        for event in events_of(kind(count)):
+            fold.apply(state, event)
+    few, many = (calls(lambda state=state: answer(state)) for state in states)
+    assert many < 2.2 * few
+
+
+def test_a_loss_whose_causes_are_too_many_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = fold.new_state("c", "t", "id", 0)
+    for event in events_of(unclean_elections(2)):
+        fold.apply(state, event)
+    whole = [finding["summary"] for finding in answer(state).findings]
+    monkeypatch.setattr(ledger, "MOST_STEPS_OF_CAUSES", 400)
+    bounded = [finding["summary"] for finding in answer(state).findings]
+    said = "(unknown: more histories lose them than are followed)"
+    assert not any(said in summary for summary in whole)
+    assert any(said in summary for summary in bounded)
