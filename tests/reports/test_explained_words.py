@@ -17,7 +17,7 @@ LOST = str(ROOT / "tests" / "incidents" / "unclean_election__4.1.1")
 
 def test_every_cause_has_a_page_and_the_contract_the_same_words() -> None:
     assert CAUSES.keys() == CAUSE_WORDS.keys()
-    contract = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
+    contract = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
     table = contract.partition("| `cause`")[2].partition("\n\n")[0]
     told = dict(re.findall(r"^\| `([a-z_]+)` \| (.+) \|$", table, re.MULTILINE))
     assert told == {name: page.meaning for name, page in CAUSES.items()}
