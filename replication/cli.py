@@ -41,7 +41,7 @@ from replication.recovery.page_section import records_html
 from replication.reports import explained_words, words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.do_now import sends_to_decide
-from replication.reports.evidence_lines import read_lines
+from replication.reports.evidence_lines import Quotes, read_lines
 from replication.reports.history_words import open_questions_of, two_histories_text
 from replication.reports.inventory_words import counted
 from replication.reports.line_words import sentence
@@ -401,12 +401,16 @@ def _write_report(path: Path, diagnosis: Diagnosis) -> None:
     for event in diagnosis.events:
         by_partition.setdefault(identity_of(event), []).append(event)
     try:
-        real = diagnosis.imported.collection.unpacked.real
-        quotes = partial(read_lines, lines_of=lambda place: lines_of(real(place)))
-        write_page(path, diagnosis.answer, by_partition, quotes, _beside(diagnosis))
+        write_page(path, diagnosis.answer, by_partition, _quotes(diagnosis), _beside(diagnosis))
     except OSError as error:
         raise Unusable(f"--report {path}: {error.strerror}") from None
     print(f"report: {path}", file=sys.stderr)
+
+
+def _quotes(diagnosis: Diagnosis) -> Quotes:
+    """Reads lines of the evidence by the places that the answer names, archives opened."""
+    real = diagnosis.imported.collection.unpacked.real
+    return partial(read_lines, lines_of=lambda place: lines_of(real(place)))
 
 
 def _beside(diagnosis: Diagnosis) -> Beside:
@@ -503,7 +507,7 @@ def _explain(arguments: argparse.Namespace) -> int:
                 if all(p[n] == finding[n] for n in names)
                 for d in p["derived"]
             ]
-            print(words.proof(finding, diagnosis.sources, derived), end="")
+            print(words.proof(finding, diagnosis.sources, derived, _quotes(diagnosis)), end="")
             return 0
     open_questions = open_questions_of(diagnosis.answer, arguments.finding_id)
     if open_questions:
