@@ -31,7 +31,7 @@ $(VENV): pyproject.toml conf/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setup: needs Python 3.11 or later")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off \
-		--constraint conf/constraints.txt --editable '.[spark,quality,produce,dev]' \
+		--constraint conf/constraints.txt --editable '.[spark,quality,produce,mcp,dev]' \
 		| sed -unE 's/^ *Collecting ([^ <>=!;[]+).*/  \1/p; s/^ *(Building wheel for [^ ]+).*started.*/  \1/p; s/^(Installing).*/  \1/p'
 	@touch $@
 

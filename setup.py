@@ -8,7 +8,7 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-SHIPPED = ("schemas", "conf", "conf/jars", "conf/expectations", "conf/prometheus", "jobs")
+SHIPPED = ("schemas", "conf", "conf/jars", "conf/expectations", "conf/prometheus", "jobs", "docs")
 NAMES = {f"replication.shipped.{folder.replace('/', '.')}": folder for folder in SHIPPED}
 
 setup(
@@ -17,8 +17,10 @@ setup(
     package_data={
         "replication.evidence.messages": ["layout_files/*.json"],
         "replication.reports": ["page_parts/*"],
+        "replication.collect": ["scripts/*.sh"],
         **{
-            name: [p.name for p in Path(folder).iterdir() if p.is_file()]
+            # Of the pages only the schemas of answers: the server tells them to its clients.
+            name: [p.name for p in Path(folder).iterdir() if p.is_file() and p.suffix != ".md"]
             for name, folder in NAMES.items()
         },
     },

@@ -36,7 +36,7 @@ JOBS = {
 FILES = 16
 # Micro-batches with few partitions active; the first ones warm up and do not count.
 SMALL_BATCHES, WARM_UP = 20, 8
-# As docs/running.md sets the stream up where few of many topic partitions have events.
+# As docs/sizing.md sets the stream up where few of many topic partitions have events.
 SPARSE = ("--state-shards", "65536")
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from replication import command_line, doctor, progress, scenario_command
+from replication.agents import server as agents
+from replication.collect import command as collecting
 from replication.decisions import command as decisions
 from replication.decisions.answer import due
 from replication.decisions.page_section import decisions_html
@@ -39,7 +41,7 @@ from replication.recovery.page_section import records_html
 from replication.reports import explained_words, words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.do_now import sends_to_decide
-from replication.reports.evidence_lines import read_lines
+from replication.reports.evidence_lines import Quotes, read_lines
 from replication.reports.history_words import open_questions_of, two_histories_text
 from replication.reports.inventory_words import counted
 from replication.reports.line_words import sentence
@@ -141,6 +143,12 @@ def _parser() -> argparse.ArgumentParser:
     command_line.evidence_arguments(decide)
     decisions.arguments(decide)
     decide.set_defaults(run=_decide)
+    collect = commands.add_parser(
+        "collect", help="what to collect and how; with PATH: what is missing, and what that costs"
+    )
+    command_line.evidence_arguments(collect)
+    collecting.arguments(collect)
+    collect.set_defaults(run=_collect)
     before = commands.add_parser("preflight", help="what a cluster can lose as it is now")
     preflight.arguments(before)
     before.set_defaults(run=preflight.run)
@@ -156,6 +164,9 @@ def _parser() -> argparse.ArgumentParser:
     versions = commands.add_parser("versions", help="the flag table by Kafka version")
     versions.add_argument("kafka", nargs="?", metavar="VERSION", help="only this version's rules")
     versions.set_defaults(run=_versions)
+    mcp = commands.add_parser("mcp", help="answer an assistant's questions (MCP, stdio, read-only)")
+    agents.arguments(mcp)
+    mcp.set_defaults(run=agents.run)
     check = commands.add_parser("doctor", help="is everything here that the jobs need")
     check.set_defaults(run=lambda _: doctor.main())
     completion = commands.add_parser("completion", help="completion for bash and zsh")
@@ -390,12 +401,16 @@ def _write_report(path: Path, diagnosis: Diagnosis) -> None:
     for event in diagnosis.events:
         by_partition.setdefault(identity_of(event), []).append(event)
     try:
-        real = diagnosis.imported.collection.unpacked.real
-        quotes = partial(read_lines, lines_of=lambda place: lines_of(real(place)))
-        write_page(path, diagnosis.answer, by_partition, quotes, _beside(diagnosis))
+        write_page(path, diagnosis.answer, by_partition, _quotes(diagnosis), _beside(diagnosis))
     except OSError as error:
         raise Unusable(f"--report {path}: {error.strerror}") from None
     print(f"report: {path}", file=sys.stderr)
+
+
+def _quotes(diagnosis: Diagnosis) -> Quotes:
+    """Reads lines of the evidence by the places that the answer names, archives opened."""
+    real = diagnosis.imported.collection.unpacked.real
+    return partial(read_lines, lines_of=lambda place: lines_of(real(place)))
 
 
 def _beside(diagnosis: Diagnosis) -> Beside:
@@ -492,7 +507,7 @@ def _explain(arguments: argparse.Namespace) -> int:
                 if all(p[n] == finding[n] for n in names)
                 for d in p["derived"]
             ]
-            print(words.proof(finding, diagnosis.sources, derived), end="")
+            print(words.proof(finding, diagnosis.sources, derived, _quotes(diagnosis)), end="")
             return 0
     open_questions = open_questions_of(diagnosis.answer, arguments.finding_id)
     if open_questions:
@@ -545,6 +560,19 @@ def _decide(arguments: argparse.Namespace) -> int:
         raise Unusable("--passed goes with --state FILE and without evidence")
     diagnosis = _read(arguments)
     return decisions.run(arguments, diagnosis.folded, diagnosis.answer["incident"])
+
+
+def _collect(arguments: argparse.Namespace) -> int:
+    if arguments.platform is not None:
+        if arguments.paths:
+            raise Unusable(
+                "--for prints a script and takes no PATH; a PATH alone says what it lacks"
+            )
+        print(collecting.script(arguments.platform), end="")
+        return 0
+    if not arguments.paths:
+        raise Unusable(f"--for PLATFORM or a PATH: {', '.join(collecting.PLATFORMS)}")
+    return collecting.run(arguments, _read(arguments).answer)
 
 
 def _whatif(arguments: argparse.Namespace) -> int:

@@ -18,7 +18,13 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from replication.paths import MissingDataError, is_checkout, project_root
+from replication.paths import (
+    MissingDataError,
+    is_checkout,
+    jars_are_named,
+    jars_dir,
+    project_root,
+)
 
 SET_UP = "run `make setup` in the checkout"
 INSTALL = "pip install 'replication-analyzer[spark,quality]'"
@@ -351,7 +357,9 @@ def _of_an_installation(
     root: Path, wanted: Versions, installed: Mapping[str, str | None]
 ) -> list[Check]:
     """The same without a checkout: Spark fetches the jars, and pip installs the rest."""
-    jars = Check("jars", True, "fetched by replication-stream and its like, where none are given")
+    fetched = "fetched by replication-stream and its like, where none are given"
+    named = check_jars(jars_dir(), wanted) if jars_are_named() else None
+    jars = named or Check("jars", True, fetched)
     checks = [
         check_python(tuple(sys.version_info[:3])),
         check_java(_java_version_text()),

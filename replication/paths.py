@@ -5,12 +5,14 @@ In a checkout they are beside the package `replication`; a wheel carries them wi
 of the process. The jars are never packaged: `make setup` copies them into .jars/ of a checkout.
 """
 
+import os
 import tempfile
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+JARS = "REPLICATION_ANALYZER_JARS"
 # The folder written out must live as long as the process.
 _WRITTEN_OUT: list[tempfile.TemporaryDirectory[str]] = []
 
@@ -57,9 +59,14 @@ def is_checkout() -> bool:
     return (project_root() / "Makefile").is_file()
 
 
+def jars_are_named() -> bool:
+    """Whether the environment says where the jars are, as in an image that has them."""
+    return bool(os.environ.get(JARS))
+
+
 def jars_dir() -> Path:
     """The folder of the jars that Spark needs beside its own; it need not exist yet."""
-    return project_root() / ".jars"
+    return Path(os.environ[JARS]) if jars_are_named() else project_root() / ".jars"
 
 
 def spark_jars() -> list[Path]:
@@ -68,6 +75,11 @@ def spark_jars() -> list[Path]:
     Raises MissingDataError where the set-up was not run or was interrupted.
     """
     folder = jars_dir()
+    if jars_are_named() and not (folder / ".complete").is_file():
+        raise MissingDataError(
+            f"{JARS} names {folder}, which has no file .complete: copy the jars of "
+            "conf/jars/pom.xml there and make that file last, or take the variable back"
+        )
     if not (folder / ".complete").is_file():
         raise MissingDataError(f"the Spark jars are not complete in {folder}: run `make setup`")
     return sorted(folder.glob("*.jar"))

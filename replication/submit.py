@@ -3,7 +3,8 @@
     replication-stream [spark-submit's own options] [the job's options]
 
 Options that spark-submit knows come first and go to it; they beat the shipped settings. Without
-`--jars` or `--packages` the jars are those of the checkout, else Maven fetches them by name.
+`--jars` or `--packages` the jars are those of the checkout or of REPLICATION_ANALYZER_JARS, else
+Maven fetches them by name.
 """
 
 import importlib.util
@@ -14,7 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from replication.doctor import wanted_versions
-from replication.paths import MissingDataError, is_checkout, jars_dir, project_root, spark_jars
+from replication.paths import (
+    MissingDataError,
+    is_checkout,
+    jars_are_named,
+    jars_dir,
+    project_root,
+    spark_jars,
+)
 
 EXIT_UNUSABLE = 2
 # Of spark-submit, those with a value that say where and with what a job runs.
@@ -79,7 +87,7 @@ def _java_options(root: Path) -> str:
 
 
 def _jars(root: Path) -> list[str]:
-    if is_checkout():
+    if is_checkout() or jars_are_named():
         return ["--conf", f"spark.jars={','.join(str(jar) for jar in spark_jars())}"]
     versions = wanted_versions(root / "conf" / "jars" / "pom.xml")
     minor = ".".join(versions.spark.split(".")[:2])

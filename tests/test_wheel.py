@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from replication import submit
-from replication.paths import project_root, spark_jars
+from replication.collect.command import PLATFORMS
+from replication.paths import MissingDataError, project_root, spark_jars
 from tests.conftest import without_progress
 from tests.wheel_jobs import built
 
@@ -31,7 +32,7 @@ FOLDERS = [
     folder
     for top in ("schemas", "conf", "jobs")
     for folder in (top, *(str(p.relative_to(ROOT)) for p in (ROOT / top).iterdir() if p.is_dir()))
-    if not folder.endswith(("conf/kafka", "conf/hdfs", "conf/s3", "__pycache__"))
+    if not folder.endswith(("conf/kafka", "conf/hdfs", "conf/s3", "conf/containers", "__pycache__"))
 ]
 
 
@@ -72,7 +73,10 @@ def test_the_wheel_holds_the_jobs_and_every_file_that_is_read(wheel: Path) -> No
         metadata = held.read(next(n for n in names if n.endswith("/METADATA"))).decode()
     wanted = {f"replication/shipped/{p.relative_to(ROOT)}" for folder in FOLDERS
               for p in (ROOT / folder).iterdir() if p.is_file()}  # fmt: skip
+    wanted |= {f"replication/shipped/docs/{p.name}" for p in (ROOT / "docs").glob("*.json")}
+    wanted |= {f"replication/collect/scripts/{platform}.sh" for platform in PLATFORMS}
     assert wanted - names == set()
+    assert not [n for n in names if n.endswith(".md")]
     modules = {str(p.relative_to(ROOT)) for p in (ROOT / "replication").rglob("*.py")}
     assert modules - names == set()
     assert not [n for n in names if n.startswith(("tests/", "jobs/", "conf/", "benchmarks/"))]
@@ -135,6 +139,17 @@ def test_what_is_given_to_spark_submit_beats_what_is_shipped() -> None:
     packaged = submit.command_of("replay", ["--packages", "a:b:1"], "s")
     assert packaged.count("--packages") == 1
     assert not [word for word in packaged if word.startswith("spark.jars")]
+
+
+def test_an_image_names_its_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("REPLICATION_ANALYZER_JARS", str(tmp_path))
+    with pytest.raises(MissingDataError, match="has no file"):
+        submit.command_of("replay", [], "s")
+    for name in ("b.jar", "a.jar", ".complete"):
+        (tmp_path / name).touch()
+    command = submit.command_of("replay", [], "s")
+    assert f"spark.jars={tmp_path}/a.jar,{tmp_path}/b.jar" in command
+    assert "--packages" not in command
 
 
 @pytest.mark.spark

@@ -17,7 +17,7 @@ from replication.paths import project_root
 
 ROOT = project_root()
 INCIDENT = ROOT / "tests" / "incidents" / "unclean_election__4.1.1"
-COPIED = ("replication", "schemas", "conf", "jobs")
+COPIED = ("replication", "schemas", "conf", "jobs", "docs")
 SKIPPED = ("__pycache__", ".mypy_cache", "*.egg-info", "build", "dist")
 # Command, its flags, the exit status of an incident that lost records, what it leaves behind.
 CALLS: tuple[tuple[str, str, int, str], ...] = (

@@ -11,6 +11,9 @@ MOST_BYTES = 512 * 1024 * 1024
 
 
 Lines = Callable[[str], Iterator[bytes]]
+# A path, and a line from 1.
+Place = tuple[str, int]
+Quotes = Callable[[set[Place]], Mapping[Place, str]]
 
 
 def _lines_of(path: str) -> Iterator[bytes]:
@@ -24,9 +27,7 @@ def _lines_of(path: str) -> Iterator[bytes]:
         return
 
 
-def read_lines(
-    places: set[tuple[str, int]], lines_of: Lines = _lines_of
-) -> Mapping[tuple[str, int], str]:
+def read_lines(places: set[Place], lines_of: Lines = _lines_of) -> Mapping[Place, str]:
     """(path, line from 1) -> the line as text, long ones cut; what cannot be read is absent.
 
     A file that is gone or no text any more is no error here: the page names it anyway. lines_of:
@@ -35,7 +36,7 @@ def read_lines(
     wanted: dict[str, set[int]] = {}
     for path, line in places:
         wanted.setdefault(path, set()).add(line)
-    found: dict[tuple[str, int], str] = {}
+    found: dict[Place, str] = {}
     for path, numbers in sorted(wanted.items()):
         last, seen = max(numbers), 0
         for number, raw in enumerate(lines_of(path), start=1):

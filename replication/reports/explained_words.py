@@ -15,7 +15,7 @@ WIDTH = 100
 @dataclass(frozen=True, slots=True)
 class CausePage:
     """A cause of the loss ledger. meaning: the step without which the record survives, as
-    docs/contract.md has it; prevented_by: releases and settings that exclude the step or what it
+    docs/answers.md has it; prevented_by: releases and settings that exclude the step or what it
     costs; look_at: where a person finds the step in the evidence."""
 
     meaning: str

@@ -20,6 +20,8 @@ STATUSES = {
 }
 # How an artefact that would settle a question is obtained.
 _WAYS = (
+    (r"at (DEBUG|TRACE)", "set these loggers so before the next incident; for this one it is too "
+     "late"),
     (r"assignment", "kafka-topics --describe --topic NAME"),
     (r"log director(y|ies)", "copy the folders of its log.dirs, at best after a clean stop, or run "
      "digest.py beside the running broker"),

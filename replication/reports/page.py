@@ -16,10 +16,11 @@ from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
 from replication.reports import page_words
 from replication.reports.do_now import do_now_html
+from replication.reports.evidence_lines import Quotes
 from replication.reports.group_words import groups_html
 from replication.reports.headline import headline
 from replication.reports.inventory_words import inventory_html
-from replication.reports.page_data import PageData, Quotes, build
+from replication.reports.page_data import PageData, build
 from replication.reports.safe_text import escaped
 from replication.reports.transaction_words import transactions_html
 

@@ -6,20 +6,18 @@ that is too much by their row in the overview; what was left out is said in word
 
 import json
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
 from replication.reports import moments
+from replication.reports.evidence_lines import Quotes
 from replication.reports.inventory_words import clock_words
 from replication.reports.loss_words import badness
 from replication.reports.ranking import Partition, damage_words, partitions
 from replication.reports.safe_text import plain
-
-Place = tuple[str, int]
-Quotes = Callable[[set[Place]], Mapping[Place, str]]
 
 # Bytes of JSON; together with words and drawing code they keep a page below 20 MB.
 STORIES_LIMIT = 9_000_000

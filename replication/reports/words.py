@@ -12,6 +12,7 @@ from replication.protocol.ground import picture
 from replication.protocol.ground.topic_partition import State
 from replication.reports.assumption_words import granted_text
 from replication.reports.do_now import GONE, do_now_text, sends_to_decide
+from replication.reports.evidence_lines import Quotes, read_lines
 from replication.reports.group_words import groups_text
 from replication.reports.headline import headline, undecided, what_settles
 from replication.reports.inventory_words import counted, inventory_text, span_of
@@ -267,13 +268,18 @@ def _input(answer: dict[str, Any]) -> list[str]:
 
 
 def proof(
-    finding: dict[str, Any], events: dict[str, Any], derived: Iterable[dict[str, Any]] = ()
+    finding: dict[str, Any],
+    events: dict[str, Any],
+    derived: Iterable[dict[str, Any]] = (),
+    quoted: Quotes = read_lines,
 ) -> str:
-    """A finding as a proof: steps, because, contradiction, each with its file and line.
+    """A finding as a proof: steps, because, contradiction, each with its file and line, quoted.
 
     events: the events that the steps name, by event_id; any object with observed_at and source.
     derived: what no line tells of the partition and rules force, which a reader would miss.
+    quoted: the lines at places of the evidence.
     """
+    quotes = quoted(_places(finding, events))
     finding = plain_values(finding)
     warns = finding.get("kind")
     lines = [
@@ -294,10 +300,18 @@ def proof(
             elif source.byte_offset is not None:
                 place += f", offset {source.byte_offset}"
             lines.append(f"   because: {place}")
+            line = quotes.get((source.path, source.line))
+            lines += [] if line is None else [f"     | {plain(line)}"]
     lines += [derived_text(d) for d in derived if _is_told_with(finding, d)]
     if not warns:
         lines += ["", f"These steps cannot all have happened while {finding['invariant']} holds."]
     return "\n".join([*lines, ""])
+
+
+def _places(finding: dict[str, Any], events: dict[str, Any]) -> set[tuple[str, int]]:
+    """File and line of each step that was read from a line."""
+    sources = [getattr(events.get(step["event_id"]), "source", None) for step in finding["witness"]]
+    return {(s.path, s.line) for s in sources if s is not None and s.line is not None}
 
 
 LEGEND = (

@@ -7,6 +7,8 @@ import inspect
 import json
 import re
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,43 +61,66 @@ def _schemas() -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: (str(each["table"]).startswith("_"), each["table"]))
 
 
+# Which tables a page of columns has; each page is for one kind of reader.
+COLUMNS = {
+    "columns_answers.md": (
+        "divergences", "findings", "loss_ledger", "lost_records", "replica_log_spans",
+        "replica_states", "verdicts",
+    ),
+    "columns_clients.md": (
+        "affected_groups", "affected_transactions", "decisions", "lost_records_keys",
+    ),
+    "columns_live.md": (
+        "at_risk", "current_leadership", "incident_timeline", "isr_and_leadership", "next_failure",
+        "unclean_elections", "under_replicated",
+    ),
+    "columns_events.md": ("current_events", "replica_at", "replica_events"),
+    "columns_operation.md": ("expectation_results", "quarantine", "_batches", "_refolds"),
+}  # fmt: skip
+
+
 def delta_tables() -> str:
     """A row per table and view: how it is written, and what a row of it is."""
     rows = ["| table | written | a row is |", "|---|---|---|"]
     for each in _schemas():
         name, written = each["table"], WRITTEN[each["written"]]
-        rows.append(f"| [`{name}`](columns.md#{name}) | {written} | {each['about']} |")
+        [page] = [page for page, tables in COLUMNS.items() if name in tables]
+        rows.append(f"| [`{name}`]({page}#{name}) | {written} | {each['about']} |")
     return "\n".join(rows) + "\n"
 
 
-def columns() -> str:
-    """Every column of every table: its type and what it means; those of all tables once."""
-    common: dict[str, dict[str, Any]] = {}
+def columns(page: str) -> str:
+    """Every column of a page's tables, but those that nearly every table has: type and meaning."""
     parts = []
     for each in _schemas():
-        own = []
+        if each["table"] in COLUMNS[page]:
+            own = [column for column in each["columns"] if column["name"] not in COMMON]
+            parts.append(f"## {each['table']}\n\n{each['about']}\n\n{_rows(own)}")
+    return "\n".join(parts)
+
+
+def common_columns() -> str:
+    """The columns of COMMON, as the first table that has each tells it."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in _schemas():
         for column in each["columns"]:
-            if column["name"] in COMMON:
-                common.setdefault(column["name"], column)
-            else:
-                own.append(column)
-        parts.append(f"## {each['table']}\n\n{each['about']}\n\n{_rows(own)}")
-    first = f"## In nearly every table\n\n{_rows([common[n] for n in COMMON if n in common])}"
-    return "\n".join([first, *parts])
+            found.setdefault(column["name"], column)
+    return _rows([found[name] for name in COMMON])
 
 
 def _rows(columns: list[dict[str, Any]]) -> str:
     rows = ["| column | type | meaning |", "|---|---|---|"]
     for column in columns:
-        kind = column["type"] + ("" if column["nullable"] else ", never null")
+        kind = f"`{column['type']}`" + ("" if column["nullable"] else ", never null")
         rows.append(f"| `{column['name']}` | {kind} | {column['meaning']} |".replace("\n", " "))
     return "\n".join(rows) + "\n"
 
 
-TABLES = {
-    "protocol.md": {"rules": rules_table, "flags": flags_table},
-    "tables.md": {"tables": delta_tables},
-    "columns.md": {"columns": columns},
+TABLES: dict[str, dict[str, Callable[[], str]]] = {
+    "protocol.md": {"rules": rules_table},
+    "protocol_releases.md": {"flags": flags_table},
+    "tables.md": {"tables": delta_tables, "common": common_columns},
+    **{page: {"columns": partial(columns, page)} for page in COLUMNS},
 }
 
 
@@ -108,7 +133,7 @@ def with_tables(page: str) -> str:
             raise ValueError(f"docs/{page} has no mark for {name}")
         text = re.sub(
             re.escape(mark) + r".*?" + re.escape(END),
-            lambda _, mark=mark, table=table: f"{mark}\n{table()}\n{END}",  # type: ignore[misc]
+            lambda _, mark=mark, table=table: f"{mark}\n{table()}\n{END}",
             text,
             flags=re.DOTALL,
         )

@@ -11,7 +11,7 @@ from replication.protocol.judgement import invariants, judge
 from tests.kafka_lab.versions import FOR_COMMANDS, SUPPORTED
 
 ROOT = Path(__file__).parents[2]
-CONTRACT = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
+CONTRACT = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
 SCHEMA = json.loads((ROOT / "docs" / "answer.schema.json").read_text(encoding="utf-8"))
 NOT_BY_THE_FOLD = {"_batches", "_refolds", "replica_events", "expectation_results"}
 

@@ -1,4 +1,4 @@
-"""docs/running.md: every example is one that the programs it names would take."""
+"""docs/running.md and kubernetes.md: every example is one that the programs would take."""
 
 import re
 import shlex
@@ -12,9 +12,12 @@ from ruamel.yaml import YAML
 from replication import submit
 from replication.quality import command as quality
 from replication.spark import import_artifacts, incident_page, maintain, replay, stream, views
+from tests.container_recipes import RECIPES
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+PAGE = "\n".join(
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("running.md", "kubernetes.md")
+)
 PARSERS = {
     "replication-stream": stream.parser, "replication-replay": replay.parser,
     "replication-import": import_artifacts.parser, "replication-quality": quality.parser,
@@ -69,9 +72,11 @@ def test_manifests_name_what_they_mount_and_claim() -> None:
         assert named <= claims
 
 
-def test_the_container_has_the_versions_that_are_tested() -> None:
-    [recipe] = blocks("dockerfile")
-    steps = [line.split(None, 1)[0] for line in recipe.splitlines()]
-    assert set(steps) <= {"FROM", "USER", "COPY", "RUN"}
-    assert recipe.startswith("FROM python:3.11-")
-    assert "conf/constraints.txt" in recipe
+def test_images_are_those_of_the_recipes() -> None:
+    built = re.findall(r"docker build -f (\S+) -t (\S+) \.", PAGE)
+    assert sorted(ROOT / path for path, _ in built) == RECIPES
+    names = {name for _, name in built}
+    assert {c["image"].removesuffix(":latest") for c in containers()} <= names
+    for path, name in built:
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert f"docker build -f {path} -t {name} ." in text

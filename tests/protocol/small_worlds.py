@@ -4,9 +4,9 @@ Breadth first, so a counterexample is a shortest one. Clean worlds have no uncle
 no storage; lossy ones lose some on fewer than min.insync.replicas members, which only eligible
 leader replicas promise to survive; the rest is beyond any promise.
 `python -m tests.protocol.small_worlds [--write]` prints the outcome of both beside what
-docs/protocol.md 5 says, each difference explained, and the number of states behind every "cannot";
---write keeps the counterexamples as scenarios. A world too large to end says up to how many
-commands it is complete.
+docs/protocol_releases.md 5 says, each difference explained, and the number of states behind each
+"cannot"; --write keeps the counterexamples as scenarios. A world too large to end says up to how
+many commands it is complete.
 """
 
 import argparse
@@ -224,7 +224,7 @@ def main() -> int:
     options = parser.parse_args()
     versions = list(GENERATIONS) if options.version is None else [options.version]
     found = outcomes(versions, WORLDS, options.processes)
-    print("- not broken, ! not as docs/protocol.md 5 says")
+    print("- not broken, ! not as docs/protocol_releases.md 5 says")
     for sort in SORTS:
         print(f"\n{sort} worlds")
         table(found, versions, sort)
@@ -246,7 +246,7 @@ def _print_differences(found: Outcomes, versions: list[str]) -> int:
             what = f"is broken in {sort} worlds" if was_broken else "was not broken"
             title = f"{promise.row} {promise.name} {what}"
             reasons.setdefault((title, reason), []).append(version)
-    print("\nDifferences from docs/protocol.md 5")
+    print("\nDifferences from docs/protocol_releases.md 5")
     for (title, reason), where in reasons.items():
         print(f"{title} by {', '.join(where)}:\n    {reason}")
     return sum(reason == "NOT EXPLAINED" for _, reason in reasons)

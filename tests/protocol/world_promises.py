@@ -1,4 +1,4 @@
-"""The promises of docs/protocol.md 5, each as a question to a small world or to one of its steps.
+"""The promises of docs/protocol_releases.md 5, each a question to a small world or to its steps.
 
 SAID is what it says of each release in clean operation (no unclean election, storage lost on at
 most min.insync.replicas - 1 members); EXPLAINED is why exploring differs from it.

@@ -1,6 +1,7 @@
 """`explain` of a word: each cause and assumption has a page; a misspelt one names its neighbour."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,13 @@ from replication.reports.vocabulary import CAUSE_WORDS
 from replication.reports.words import with_paths
 
 ROOT = Path(__file__).parents[2]
-LOST = str(ROOT / "tests" / "incidents" / "unclean_election__4.1.1")
+INCIDENT = "unclean_election__4.1.1"
+LOST = str(ROOT / "tests" / "incidents" / INCIDENT)
 
 
 def test_every_cause_has_a_page_and_the_contract_the_same_words() -> None:
     assert CAUSES.keys() == CAUSE_WORDS.keys()
-    contract = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
+    contract = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
     table = contract.partition("| `cause`")[2].partition("\n\n")[0]
     told = dict(re.findall(r"^\| `([a-z_]+)` \| (.+) \|$", table, re.MULTILINE))
     assert told == {name: page.meaning for name, page in CAUSES.items()}
@@ -91,3 +93,18 @@ def test_commands_have_the_paths_of_the_call(text: str, told: str) -> None:
     assert with_paths(text, ["a b", "c"]) == told
     assert with_paths(text, ["/long" * 50]) == text
     assert with_paths(text, []) == text
+
+
+def test_a_proof_quotes_the_line_that_each_step_was_read_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of an archive, too, whose file is gone when the answer is printed."""
+    packed = shutil.make_archive(str(tmp_path / "incident"), "gztar", LOST)
+    for evidence in (LOST, packed):
+        assert main(["explain", "13ff94368ca89895", str(evidence)]) == 0
+        said = capsys.readouterr().out
+        steps = re.findall(r"because: \S*?([^/\s]+), line (\d+)\n     \| (.*)\n", said)
+        assert [name for name, _, _ in steps] == ["acks.jsonl", "state-change.log"]
+        for name, number, quoted in steps:
+            [path] = [p for p in Path(LOST).rglob(name) if p.parent.name in ("broker-2", INCIDENT)]
+            assert path.read_text("utf-8").splitlines()[int(number) - 1][:400] == quoted[:400]

@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
+from ruamel.yaml import YAML
 
 from replication.paths import project_root
+from replication.protocol.judgement.judge import INVARIANTS
 from replication.spark.alerting import Alerting, Channels, channels_of
 from replication.spark.alerts import Answer, Outbox, alerts_of, payload
 from replication.spark.event_files import SourceError
@@ -26,6 +28,12 @@ from replication.spark.progress import Progress
 from tests.protocol.judgement.test_risk_rows import row as danger
 
 NAME = "Id-1/t/topic-id/3"
+# What becomes of records is told as records that are gone.
+INVARIANT_NAMES = [
+    name
+    for name in (module.__name__.rpartition(".")[2] for module in INVARIANTS)
+    if not name.endswith("_survive")
+]
 RULES = project_root() / "conf" / "prometheus" / "alerts.yml"
 DASHBOARD = project_root() / "conf" / "prometheus" / "grafana-dashboard.json"
 SINCE = "2026-03-04T05:06:00.000Z"
@@ -316,13 +324,50 @@ def test_rules_and_dashboard_ask_for_metrics_and_labels_that_are_there(path: Pat
         assert len({p["id"] for p in panels}) == len(panels) > 5
 
 
+def _takes(selector: str, labels: dict[str, str]) -> bool:
+    """Whether a selector of the rules takes a series with these labels."""
+    for name, how, value in re.findall(r'(\w+)(=~|!~|!=|=)"([^"]*)"', selector):
+        own = labels.get(name, "")
+        same = re.fullmatch(value, own) is not None if "~" in how else own == value
+        if same != (how in ("=", "=~")):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("contract", ["broken", "not_promised", "unknown"])
+@pytest.mark.parametrize("status", ["lost", "undetermined", "recoverable"])
+def test_the_rules_tell_of_every_loss(status: str, contract: str) -> None:
+    """As the webhook does: what was not promised as a warning, all else as critical."""
+    rules = YAML(typ="safe").load(RULES.read_text())["groups"][0]["rules"]
+    told = {
+        rule["labels"]["severity"]
+        for rule in rules
+        for selector in re.findall(r"replication_records_gone\{(.*?)\}", rule["expr"])
+        if _takes(selector, {"status": status, "contract": contract})
+    }
+    minor = contract == "not_promised" and status != "recoverable"
+    assert told == {"warning" if minor else "critical"}
+
+
+@pytest.mark.parametrize("invariant", INVARIANT_NAMES)
+def test_the_rules_tell_of_every_violated_invariant(invariant: str) -> None:
+    rules = YAML(typ="safe").load(RULES.read_text())["groups"][0]["rules"]
+    told = [
+        rule["alert"]
+        for rule in rules
+        for selector in re.findall(r"replication_verdicts\{(.*?)\}", rule["expr"])
+        if _takes(selector, {"invariant": invariant, "verdict": "VIOLATED"})
+    ]
+    assert len(told) == 1
+
+
 def test_promtool_takes_the_rules(tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool (Debian: prometheus) is not installed")
     checked = subprocess.run([promtool, "check", "rules", str(RULES)], capture_output=True)
     assert checked.returncode == 0, checked.stderr
-    assert b"9 rules found" in checked.stdout
+    assert b"11 rules found" in checked.stdout
 
 
 def test_probes_are_told_while_the_loop_turns(monkeypatch: pytest.MonkeyPatch) -> None:

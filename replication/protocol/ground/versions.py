@@ -4,7 +4,7 @@ Two things choose a behaviour: the broker's code version, and the cluster's inte
 version (ZooKeeper mode) or metadata version (KRaft). Each flag is one row of BOUNDARIES; the named
 generations are presets over the same flags. Several well-known boundaries are quoted one release
 off because people cite the KIP: the rows here follow the release that holds the code, on the
-maintenance branches too. docs/protocol.md, Flags.
+maintenance branches too. docs/protocol_releases.md.
 """
 
 import re

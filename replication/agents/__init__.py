@@ -1,0 +1,1 @@
+"""A server by which an assistant asks this tool: the Model Context Protocol over stdio."""
