@@ -57,7 +57,7 @@ class Followers:
                 self.ways(place, leader_epoch, at, NOTHING, None)
                 for place in range(len(self.brokers))
             ]
-            for records, above, ever, _, lost in together(ways, at.lost):
+            for records, above, ever, _, lost in together(ways, at.lost, self.effort):
                 found.add(At(records, above, ever, *at[3:9], lost))
         return found
 
@@ -83,9 +83,9 @@ class Followers:
         return _widest(Ending(*at[3:]) for at in found)
 
 
-def together(ways: Sequence[list[Ending]], lost: int) -> list[Together]:
-    """Each combination of the replicas' ways. Of a record that nobody saw lost, one disk at most
-    lost it."""
+def together(ways: Sequence[list[Ending]], lost: int, effort: Effort) -> list[Together]:
+    """Each combination of the replicas' ways, which double with each replica. Of a record that
+    nobody saw lost, one disk at most lost it."""
     found: list[Together] = [((), 0, 0, (), lost)]
     for place, options in enumerate(ways):
         found = [
@@ -100,6 +100,7 @@ def together(ways: Sequence[list[Ending]], lost: int) -> list[Together]:
             for way in options
             if not gone & way.lost
         ]
+        effort.spend(0, len(found) // 8)
     return found
 
 

@@ -130,7 +130,7 @@ class LedEpoch:
                 )
         return {
             At(records, above, ever, *masks, lost)
-            for records, above, ever, had, lost in together(options, at.lost)
+            for records, above, ever, had, lost in together(options, at.lost, self.followers.effort)
             for masks in self.commits.after(at, way.steps, had)
         }
 

@@ -72,7 +72,9 @@ class Search:
         begin in the midst of the partition's life, a record that was written before."""
         found = {At((0,) * len(self.brokers))}
         if not self.run.assumed.begins_empty and self.run.shown_at_first:
-            found |= set(self._written_before())
+            for start in self._written_before():
+                found.add(start)
+                self.effort.spend(0, len(found) // 8)
         return self.followers.without_leader(found, -1)
 
     def _written_before(self) -> Iterator[At]:
@@ -196,6 +198,7 @@ class Search:
                 at._replace(records=(*at.records[:place], 0, *at.records[place + 1 :]))
                 for at in states
             }
+            self.effort.spend(0, len(states) // 8)
         return {at for at in states if self._agrees(at) and self._told(at)}
 
     def _agrees(self, at: At) -> bool:

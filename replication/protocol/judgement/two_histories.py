@@ -20,7 +20,7 @@ CONTROLLER = "the controller's history (metadata log or state-change.log)"
 ASSIGNMENT = "the assignment (kafka-topics --describe, metadata log or state-change.log)"
 ACKNOWLEDGEMENTS = "an acknowledgement log of the producers"
 # Steps and states: to tell two histories, more is kept apart than to decide.
-EFFORT = (200_000, 20_000)
+EFFORT = (700_000, 20_000)
 CONSUMPTIONS = "a consumption log of the consumers"
 
 

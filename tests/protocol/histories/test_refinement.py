@@ -4,10 +4,13 @@ from itertools import pairwise
 
 import pytest
 
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from replication.protocol.histories import ask
 from replication.protocol.histories.ask import Histories
 from replication.protocol.judgement.judge import answer
 from tests.growth import LARGE_SIZES, PER_DOUBLING
+from tests.protocol.default_evidence import folded
 from tests.protocol.histories.elections import KINDS, state
 from tests.protocol.histories.refinement import Score, compare, fails, story_of
 
@@ -99,3 +102,18 @@ def test_beyond_the_bound_of_all_steps_a_partition_is_given_up_and_said(
     if kind not in ("unclean", "truncations"):  # There a loss, or two histories, came before.
         assert told["verdict"] == "UNKNOWN"
         assert "more histories fit the evidence than are followed" in told["reason"]
+
+
+@pytest.mark.parametrize("lines_are_here", [False, True])
+def test_a_partition_of_very_many_replicas_is_given_up_and_said(lines_are_here: bool) -> None:
+    """Their ways multiply: 2 to the 40th together would fill any memory."""
+    replicas = range(1, 41)
+    facts: list[ev.Fact] = [ev.PartitionDescribed(None)]
+    if lines_are_here:
+        facts += [ev.CoverageDeclared("broker_log", replica, True) for replica in replicas]
+    facts.append(ev.LeadershipRecorded(1, 0, tuple(replicas), 0, "initial"))
+    facts += [ev.BecameFollower(replica, 1, 2) for replica in replicas]
+    facts.append(ev.ReplicaLogObserved(1, 0, 5, (Span(0, 5, 0, 7),), 3))
+    told = {v["invariant"]: v for v in answer(folded(tuple(facts)), strict=True).verdicts}
+    assert told["committed_records_survive"]["verdict"] == "UNKNOWN"
+    assert "more histories fit" in told["committed_records_survive"]["reason"]
