@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from replication.paths import project_root
 from replication.places import HadoopPath
+from replication.progress import line_of
 from replication.quality import checks, offline_docs, suites
 from replication.quality.command import parser
 from replication.quality.great_expectations_suite import Judge, JudgeError, ProjectError
@@ -19,7 +20,6 @@ from replication.spark import expectation_results, session, views
 from replication.spark.ending import Stop
 from replication.spark.failures import EXIT_DEFECT, EXIT_UNUSABLE, exit_status, first_cause
 from replication.spark.fold_stream import QUERY
-from replication.spark.progress import line_of
 from replication.spark.session import SessionError
 from replication.spark.tables import BATCHES, Store, TablesError
 from replication.spark.views import Opened

@@ -6,6 +6,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -74,13 +75,14 @@ class Diagnosis:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; the exit status is that of the outward contract."""
-    with plain_output():
+    with plain_output(), progress.lines_as_asked():
         return _run(command_line.parse(_parser(), argv))
 
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
-        with progress.told():
+        # A server waits for its client, which is no work that takes long.
+        with nullcontext() if arguments.run is agents.run else progress.told():
             status: int = arguments.run(arguments)
         return status
     except (Unusable, NoEvidence, ClocksDisagree, foresight_cluster.Unusable) as error:

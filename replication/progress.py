@@ -1,12 +1,20 @@
-"""Says on stderr how far a command is, once it takes longer than people wait in silence."""
+"""Says on stderr how far a command is, once it takes longer than people wait in silence.
 
+For those who collect logs, each line on stderr is an object of JSON where the environment asks so.
+"""
+
+import json
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from contextlib import contextmanager, redirect_stderr
+from datetime import UTC, datetime
+from typing import Any, TextIO, TypeVar, cast
 
+# json: each line is an object.
+LOG_FORMAT = "REPLICATION_ANALYZER_LOG"
 PATIENCE_SECONDS = 2.0
 # Where nothing can be counted the same is said again after this, at most.
 _LONGEST_SECONDS = 30.0
@@ -34,6 +42,50 @@ _voice = _Voice()
 def doing(what: str) -> None:
     """What the command does from now on, as `told` says it: `reading the evidence`."""
     _voice.doing, _voice.began = what, time.monotonic()
+
+
+def line_of(text: str, **figures: Any) -> str:
+    """A line as it is printed: the words, or where the environment asks for it an object of JSON
+    with `at` (ISO 8601), `message` and what else is known."""
+    if os.environ.get(LOG_FORMAT) != "json":
+        return text
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return json.dumps({"at": at, "message": text, **figures})
+
+
+class _Lines:
+    """A stream whose lines are written to another, each as `line_of` has it."""
+
+    def __init__(self, inner: TextIO) -> None:
+        self._inner, self._begun = inner, ""
+
+    def write(self, text: str) -> int:
+        *whole, self._begun = (self._begun + text).split("\n")
+        for line in whole:
+            self._inner.write(f"{line_of(line)}\n")
+        return len(text)
+
+    def end(self) -> None:
+        """Writes a line that has not ended."""
+        if self._begun:
+            self.write("\n")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+@contextmanager
+def lines_as_asked() -> Iterator[None]:
+    """While it lasts, what goes to stderr is in the form that the environment asks for."""
+    if os.environ.get(LOG_FORMAT) != "json":
+        yield
+        return
+    lines = _Lines(sys.stderr)
+    with redirect_stderr(cast(TextIO, lines)):
+        try:
+            yield
+        finally:
+            lines.end()
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """What takes long is not silent, what is quick says nothing, an interruption is quiet."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -89,3 +91,31 @@ def test_an_interruption_is_quiet(processes: str, tmp_path: Path) -> None:
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (["diagnose", "/nowhere"], 2, "replication-analyzer diagnose: /nowhere"),
+        (["diagnos"], 2, "did you mean diagnose?"),
+        (["trace", LOST, "--offset", "t-0:5", "--groups"], 0, "note: "),
+    ],
+)
+def test_who_collects_logs_gets_each_line_as_an_object(
+    words: list[str],
+    status: int,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv(progress.LOG_FORMAT, "json")
+    try:
+        ended: int | str | None = main(words)
+    except SystemExit as end:
+        ended = end.code
+    said = capsys.readouterr()
+    lines = [json.loads(line) for line in said.err.splitlines()]
+    assert ended == status
+    assert any(told in line["message"] for line in lines)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT.*\+00:00", line["at"]) for line in lines)
+    assert bool(said.out) == (status == 0)

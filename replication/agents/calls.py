@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from replication.progress import LOG_FORMAT
+
 # An answer that no assistant can read; whoever asks narrows the question.
 LARGEST = 16 << 20
 
@@ -37,7 +39,7 @@ async def call(words: list[str], root: Path) -> Called:
         *(sys.executable, "-P", "-m", "replication", *words),
         cwd=root,
         env={
-            **os.environ,
+            **_environment(),
             "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path))),
         },
         stdin=asyncio.subprocess.DEVNULL,
@@ -56,6 +58,11 @@ async def call(words: list[str], root: Path) -> Called:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     return Called(status, out.decode("utf-8", "replace"), error.decode("utf-8", "replace"))
+
+
+def _environment() -> dict[str, str]:
+    """That of the server; notes are text in an answer, in whatever form the server logs."""
+    return {name: value for name, value in os.environ.items() if name != LOG_FORMAT}
 
 
 async def _all_of(stream: asyncio.StreamReader) -> bytes:

@@ -11,9 +11,9 @@ from typing import TextIO
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from replication.progress import line_of
 from replication.reports.safe_text import plain_output
 from replication.spark.log_files import RESTORE
-from replication.spark.progress import line_of
 
 EXIT_UNUSABLE, EXIT_DEFECT, EXIT_TRY_AGAIN = 2, 4, 5
 # Failures of what the job depends on: they pass, or somebody mends them, and then it goes on.

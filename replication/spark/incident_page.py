@@ -16,6 +16,7 @@ from replication import places
 from replication.command_line import incident_name
 from replication.decisions.answer import due
 from replication.decisions.page_section import decisions_html
+from replication.progress import line_of
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity, fold_partition, identity_of
@@ -27,7 +28,6 @@ from replication.reports.evidence_lines import read_lines
 from replication.reports.page import Beside, write_page
 from replication.spark import contracts, fold_stream, session, views
 from replication.spark.failures import first_cause
-from replication.spark.progress import line_of
 from replication.spark.session import SessionError
 from replication.spark.tables import BATCHES, TablesError
 from replication.spark.views import Opened

@@ -1,17 +1,14 @@
 """What a job says while it works: one line per micro-batch on stderr, and the sums at the end."""
 
-import json
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from replication.progress import line_of
 from replication.reports.inventory_words import counted
 
-# json: each line is an object, for those who collect them.
-LOG_FORMAT = "REPLICATION_ANALYZER_LOG"
 COUNTED = ("rows_in", "applied", "duplicates", "quarantined", "held", "superseded", "findings")
 
 
@@ -44,15 +41,6 @@ class Progress:
         words.append(f"{rows / seconds:,.0f} events/s ({seconds:.1f} s)")
         told = {name: value for name, value in figures.items() if isinstance(value, int)}
         self.say(", ".join(words), query=query, micro_batch_id=micro_batch_id, figures=told)
-
-
-def line_of(text: str, **figures: Any) -> str:
-    """A line as it is printed: the words, or where the environment asks for it an object of JSON
-    with `at` (ISO 8601), `message` and what else is known."""
-    if os.environ.get(LOG_FORMAT) != "json":
-        return text
-    at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return json.dumps({"at": at, "message": text, **figures})
 
 
 def sum_of(figures: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from replication.agents.allowed_paths import NotAllowed, below
 from replication.agents.calls import NotPossible, call
 from replication.agents.tools import TOOLS, UNTRUSTED
 from replication.cli import main
+from tests.conftest import without_progress
 
 ROOT = Path(__file__).parents[2]
 INCIDENTS = ROOT / "tests" / "incidents"
@@ -120,7 +121,7 @@ def test_an_answer_is_the_commands(
     assert told["answer"] == (
         {"text": said.out} if which.startswith("a ") else json.loads(said.out)
     )
-    assert told["notes"] == said.err.splitlines()
+    assert told["notes"] == without_progress(said.err).splitlines()
     assert [block.text for block in result.content] == [UNTRUSTED, said.out]
     assert told["untrusted"] == UNTRUSTED
 

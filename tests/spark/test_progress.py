@@ -5,8 +5,9 @@ import json
 
 import pytest
 
+from replication.progress import LOG_FORMAT
 from replication.spark.failures import failed
-from replication.spark.progress import LOG_FORMAT, Progress
+from replication.spark.progress import Progress
 
 FIGURES = {"rows_in": 7, "applied": 5, "duplicates": 2, "milliseconds": 1000, "lag": None}
 

@@ -3,10 +3,11 @@
 # the brokers' logs, and where a client of the cluster runs (kafka-topics).
 #
 # MSK has no disks that its customers can read, and no metadata log. What that costs: no copy of a lost
-# record can be found, so `recover` has nothing and a loss is `lost` at best by what lines tell; whether
-# replicas hold the same records is UNKNOWN wherever no line tells it; verdicts about lost records rest
-# on the assumption that disks keep what they have (disks_keep), unless producers wrote down what they
-# were told. So the producers' own log counts for most here.
+# record can be found, so `recover` has nothing; nothing shows what a disk lost or whom the controller
+# elected, so verdicts take for granted that disks keep what they have (disks_keep) and that leaders
+# were in sync and are all named (leaders_were_in_sync, elections_as_recorded); more causes are unknown.
+# Without a log of what producers were told, losses of records acknowledged with acks=1 do not show at
+# all: it counts for most here.
 #
 # Order: the brokers' logs, as long as their destination keeps them; what the cluster says now. Size:
 # megabytes to a few gigabytes. Broker logs exist only where the cluster was told to deliver them

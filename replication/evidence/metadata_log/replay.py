@@ -171,7 +171,7 @@ class _Replay:
         if self.transaction is not None:
             reason = (
                 f"the metadata transaction begun at offset {self.transaction.start} has not ended"
-                f" in this copy: its {len(self.transaction.held)} records do not count"
+                f" in this copy: none of its records counts ({len(self.transaction.held)})"
             )
             self.unreadable.append(Unreadable(self.path, "file", reason))
         starts, doubts = epoch_starts(self.runs)

@@ -109,9 +109,13 @@ def _by_copies(view: View) -> Verdict:
     if open_question is not None:
         return open_question
     pending = [d for d in view.divergences if d.status == "pending"]
-    note = f"; {len(pending)} differences that the next truncation removes" if pending else ""
+    note = f"; the next truncation removes {_differences(len(pending))}" if pending else ""
     ids = ", ".join(str(r.replica) for r in sorted(known, key=lambda r: r.replica))
     return holds(NAME, f"the logs of replicas {ids} agree wherever they overlap{note}")
+
+
+def _differences(number: int) -> str:
+    return f"{number} difference{'' if number == 1 else 's'}"
 
 
 def _undecided(view: View) -> Verdict | None:
