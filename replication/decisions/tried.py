@@ -31,9 +31,7 @@ TRIED: dict[str, tuple[str, ...]] = {
         "0.10.2.2 ZooKeeper",
         "1.1.1 ZooKeeper",
     ),
-    "elect_uncleanly 2.1 zookeeper": (
-        "2.3.1 ZooKeeper",
-    ),
+    "elect_uncleanly 2.1 zookeeper": ("2.3.1 ZooKeeper",),
     "elect_uncleanly 2.4 zookeeper": (
         "2.8.2 ZooKeeper",
         "3.9.1 ZooKeeper",
@@ -128,7 +126,5 @@ TRIED: dict[str, tuple[str, ...]] = {
         "1.1.1 ZooKeeper",
         "2.3.1 ZooKeeper",
     ),
-    "unclean_off 2.5 zookeeper+kraft": (
-        "4.3.0 KRaft",
-    ),
+    "unclean_off 2.5 zookeeper+kraft": ("4.3.0 KRaft",),
 }
