@@ -4,11 +4,22 @@
 """
 
 TRIED: dict[str, tuple[str, ...]] = {
+    "copy 0.8 zookeeper+kraft": (
+        "0.10.2.2 ZooKeeper",
+        "1.1.1 ZooKeeper",
+        "2.3.1 ZooKeeper",
+        "2.8.2 ZooKeeper",
+        "3.6.2 KRaft",
+        "3.9.1 ZooKeeper",
+        "4.1.1 KRaft",
+        "4.3.0 KRaft",
+    ),
     "dump 0.8 zookeeper": (
         "0.10.2.2 ZooKeeper",
         "1.1.1 ZooKeeper",
     ),
     "dump 2.0 zookeeper+kraft": (
+        "2.3.1 ZooKeeper",
         "2.8.2 ZooKeeper",
         "3.6.2 KRaft",
         "3.9.1 KRaft",
@@ -20,6 +31,7 @@ TRIED: dict[str, tuple[str, ...]] = {
         "0.10.2.2 ZooKeeper",
         "1.1.1 ZooKeeper",
     ),
+    "elect_uncleanly 2.1 zookeeper": ("2.3.1 ZooKeeper",),
     "elect_uncleanly 2.4 zookeeper": (
         "2.8.2 ZooKeeper",
         "3.9.1 ZooKeeper",
@@ -35,6 +47,7 @@ TRIED: dict[str, tuple[str, ...]] = {
         "1.1.1 ZooKeeper",
     ),
     "leaderless 2.2 zookeeper+kraft": (
+        "2.3.1 ZooKeeper",
         "2.8.2 ZooKeeper",
         "3.6.2 KRaft",
         "3.9.1 KRaft",
@@ -45,6 +58,7 @@ TRIED: dict[str, tuple[str, ...]] = {
     "prefer 0.8 zookeeper": (
         "0.10.2.2 ZooKeeper",
         "1.1.1 ZooKeeper",
+        "2.3.1 ZooKeeper",
     ),
     "prefer 2.4 zookeeper+kraft": (
         "2.8.2 ZooKeeper",
@@ -54,7 +68,12 @@ TRIED: dict[str, tuple[str, ...]] = {
         "4.1.1 KRaft",
         "4.3.0 KRaft",
     ),
+    "put_back 0.8 zookeeper+kraft": (
+        "2.8.2 ZooKeeper",
+        "4.3.0 KRaft",
+    ),
     "start 2.2 zookeeper+kraft": (
+        "2.3.1 ZooKeeper",
         "2.8.2 ZooKeeper",
         "3.6.2 KRaft",
         "3.9.1 KRaft",
@@ -67,6 +86,7 @@ TRIED: dict[str, tuple[str, ...]] = {
         "1.1.1 ZooKeeper",
     ),
     "start_to_follow 2.2 zookeeper+kraft": (
+        "2.3.1 ZooKeeper",
         "2.8.2 ZooKeeper",
         "3.6.2 KRaft",
         "3.9.1 KRaft",
@@ -91,4 +111,20 @@ TRIED: dict[str, tuple[str, ...]] = {
         "0.10.2.2 ZooKeeper",
         "1.1.1 ZooKeeper",
     ),
+    "stop 0.8 zookeeper+kraft": (
+        "0.10.2.2 ZooKeeper",
+        "1.1.1 ZooKeeper",
+        "2.3.1 ZooKeeper",
+        "2.8.2 ZooKeeper",
+        "3.6.2 KRaft",
+        "3.9.1 ZooKeeper",
+        "4.1.1 KRaft",
+        "4.3.0 KRaft",
+    ),
+    "unclean_off 0.8 zookeeper": (
+        "0.10.2.2 ZooKeeper",
+        "1.1.1 ZooKeeper",
+        "2.3.1 ZooKeeper",
+    ),
+    "unclean_off 2.5 zookeeper+kraft": ("4.3.0 KRaft",),
 }

@@ -53,6 +53,9 @@ def record(measured: list[Measured]) -> None:
     take its entry out before."""
     lines = [HEAD, "TRIED: dict[str, tuple[str, ...]] = {\n"]
     for key, places in tried(measured, TRIED).items():
+        if len(places) == 1:  # As the formatter has it.
+            lines.append(f'    "{key}": ("{places[0]}",),\n')
+            continue
         lines.append(f'    "{key}": (\n')
         lines += [f'        "{place}",\n' for place in places]
         lines.append("    ),\n")
