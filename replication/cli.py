@@ -21,7 +21,7 @@ from replication.decisions.page_section import decisions_html
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.collecting.many_processes import spread_over
 from replication.evidence.collecting.observations import brokers_of
-from replication.evidence.event_dumps import read_events, write_events
+from replication.evidence.event_dumps import Misfits, read_events, write_events
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.joining.by_clock import ClocksDisagree
 from replication.evidence.opening import lines_of
@@ -187,7 +187,7 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
         events = _of_one_incident([*imported.events(), *dumped], arguments.incident)
         groups: Iterable[list[Event]] = [events]
     else:
-        misfits = []
+        misfits = Misfits()
         groups = (
             list(imported.events_of(i))
             for i in progress.steps(range(len(imported.partitions)), "partitions judged")
@@ -195,14 +195,15 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
     strict = getattr(arguments, "strict", False)
     diagnosis = _folded(imported, groups, misfits, keep_events, strict=strict)
     _print_late_notes(imported)
-    if not diagnosis.answer["input"]["events"] - len(misfits):
+    if not diagnosis.answer["input"]["events"] - misfits.rows:
         if arguments.topic:
             raise Unusable(f"no topic {arguments.topic} in this evidence")
         if imported.collection.event_dumps:
+            first = next(iter(misfits.places()), None)
             raise Unusable(
                 "the event dumps hold no event of the contract; first misfit: "
-                f"{misfits[0].path} {misfits[0].where}: {misfits[0].reason}"
-                if misfits
+                f"{first.path} {first.where}: {first.reason}"
+                if first is not None
                 else "the event dumps are empty"
             )
     return diagnosis
@@ -247,14 +248,14 @@ def _is_below(path: Path, roots: list[Path]) -> bool:
     return any(root.resolve() in around for root in roots)
 
 
-def _dumped(imported: Import, topic: str | None) -> tuple[list[Event], list[Unreadable]]:
+def _dumped(imported: Import, topic: str | None) -> tuple[list[Event], Misfits]:
     """The events of all dumps, only one topic's where one is named, and what is none."""
     events: list[Event] = []
-    misfits: list[Unreadable] = []
+    misfits = Misfits()
     for path in imported.collection.event_dumps:
         for item in read_events(path):
             if isinstance(item, Unreadable):
-                misfits.append(item)
+                misfits.add(item)
             elif not topic or item.topic == topic:
                 events.append(item)
     return events, misfits
@@ -287,7 +288,7 @@ def _of_one_incident(events: list[Event], incident: str | None) -> list[Event]:
 def _folded(
     imported: Import,
     groups: Iterable[list[Event]],
-    misfits: list[Unreadable],
+    misfits: Misfits,
     keep_events: bool,
     *,
     strict: bool,
@@ -296,7 +297,7 @@ def _folded(
     folded: list[FoldedPartition] = []
     kept: list[Event] = []
     sources: dict[str, Event] = {}
-    count = len(misfits)
+    count = misfits.rows
     incident = imported.incident
     for events in groups:
         count += len(events)
@@ -331,13 +332,13 @@ def _folded(
 
 
 def _counts(
-    imported: Import, rows: int, misfits: list[Unreadable], folded: list[FoldedPartition]
+    imported: Import, rows: int, misfits: Misfits, folded: list[FoldedPartition]
 ) -> dict[str, Any]:
-    total = {"applied": 0, "duplicates": 0, "quarantined": len(misfits), "held": 0, "superseded": 0}
+    total = {"applied": 0, "duplicates": 0, "quarantined": misfits.rows, "held": 0, "superseded": 0}
     for partition in folded:
         for name, count in partition.counts.items():
             total[name] += count
-    unreadable = [*imported.unreadable, *misfits]
+    unreadable = [*imported.unreadable, *misfits.places()]
     counts: dict[str, Any] = {"files": imported.collection.files, "events": rows, **total}
     # Events of a superseded trace are duplicates of what a newer import says again.
     counts["duplicates"] += counts.pop("superseded")

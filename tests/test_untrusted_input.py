@@ -20,11 +20,14 @@ from typing import Any
 import pytest
 
 from replication.cli import main
+from replication.evidence import event_dumps
 from replication.evidence.broker_logs.line_families import FAMILIES
 from replication.evidence.collecting.archives import Limits, Unpacked
 from replication.evidence.log_directories.digest_reader import restore_cluster_metadata
+from replication.protocol.ground import wire
 from replication.reports.safe_text import UNSEEN
 from tests.evidence.test_opening import tar_of, zip_of
+from tests.spark.event_rows import made_trace
 
 LOST = Path(__file__).parent / "incidents" / "unclean_election__4.1.1"
 # Clear the screen, ring, turn the reading direction round, end a line, be half of a character.
@@ -407,3 +410,17 @@ def test_no_number_of_a_log_line_ends_the_process(
     assert status == 0
     status, text = run(capsys, "diagnose", tmp_path / "e.parquet", "--format", "json")
     assert [u["reason"] for u in json.loads(text)["input"]["unreadable"]] == []
+
+
+def test_of_very_many_lines_that_are_no_events_the_first_are_told_and_the_others_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_dumps, "TOLD_ONE_BY_ONE", 3)
+    good = [wire.to_json(event) + "\n" for event in made_trace(0)]
+    (tmp_path / "a.jsonl").write_text("".join(good))
+    (tmp_path / "b.jsonl").write_text(good[0] + "junk\n" * 10)
+    main(["diagnose", str(tmp_path), "--format", "json"])
+    told = json.loads(capsys.readouterr().out)["input"]
+    assert (told["events"], told["quarantined"]) == (len(good) + 11, 10)
+    assert [u["where"] for u in told["unreadable"]] == ["line 2", "line 3", "line 4", "line 11"]
+    assert told["unreadable"][3]["reason"].startswith("7 more hold no event; of this one: no JSON")

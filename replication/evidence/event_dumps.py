@@ -2,7 +2,9 @@
 
 import gzip
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +22,9 @@ ROWS_PER_GROUP = 50_000
 # The longest event is a copy of a log of many spans; one of 32 MB has half a million.
 LONGEST_LINE = 32 << 20
 UNPACKED_AT_LEAST = 16 << 20
+# So many places of one file or topic that hold no event are told one by one: a file that is none of
+# events, put among them, has millions.
+TOLD_ONE_BY_ONE = 10_000
 # What Arrow says of a damaged file, whose names may be no text either.
 NO_PARQUET = (OSError, UnicodeDecodeError, pa.ArrowException)
 _SPAN = pa.struct(
@@ -40,6 +45,37 @@ _HEADER_TEXT = frozenset(
         "source_path",
     )
 )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Misfits:
+    """What holds no event in event dumps: of each dump the first TOLD_ONE_BY_ONE places, and how
+    many more there are. rows: how many there are in all."""
+
+    rows: int = 0
+    _told: list[Unreadable] = field(default_factory=list)
+    _of: Counter[str] = field(default_factory=Counter)
+    _last: dict[str, Unreadable] = field(default_factory=dict)
+
+    def add(self, misfit: Unreadable) -> None:
+        """Takes one; those of a dump come in its order."""
+        self.rows += 1
+        self._of[misfit.path] += 1
+        if self._of[misfit.path] <= TOLD_ONE_BY_ONE:
+            self._told.append(misfit)
+        else:
+            self._last[misfit.path] = misfit
+
+    def places(self) -> list[Unreadable]:
+        """The places; of each dump that has more, one for all of these at last."""
+        more = {path: self._of[path] - TOLD_ONE_BY_ONE for path in self._last}
+        return [
+            *self._told,
+            *(
+                replace(last, reason=f"{more[path]} more hold no event; of this one: {last.reason}")
+                for path, last in self._last.items()
+            ),
+        ]
 
 
 def arrow_schema() -> pa.Schema:
@@ -137,13 +173,13 @@ def _read_parquet(path: Path) -> Iterator[Event | Unreadable]:
         return
     file = pq.ParquetFile(path, page_checksum_verification=True)
     wanted = arrow_schema()
-    for field in file.schema_arrow:
-        index = wanted.get_field_index(field.name)
-        if index < 0 or field.type != wanted.field(index).type:
+    for column in file.schema_arrow:
+        index = wanted.get_field_index(column.name)
+        if index < 0 or column.type != wanted.field(index).type:
             yield Unreadable(
                 str(path),
                 "file",
-                f"column {field.name} of type {field.type} is not of the contract",
+                f"column {column.name} of type {column.type} is not of the contract",
             )
             return
     number = 0

@@ -52,7 +52,7 @@ class Import:
             found.update(dict.fromkeys(self.seen[index]))
         shown = self.collection.unpacked.shown
         named = {replace(u, path=shown(u.path), reason=shown(u.reason)) for u in found}
-        return sorted(named, key=lambda u: (u.path, u.where, u.reason))
+        return sorted(named, key=Unreadable.order)
 
     @property
     def notes(self) -> list[str]:

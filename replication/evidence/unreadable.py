@@ -15,3 +15,9 @@ class Unreadable:
     path: str
     where: str
     reason: str
+
+    def order(self) -> tuple[str, str, int, str, str]:
+        """What to sort by: the file, then bytes and lines by their number."""
+        kind, _, number = self.where.partition(" ")
+        place = int(number) if number.isdecimal() and number.isascii() else -1
+        return self.path, kind, place, self.where, self.reason

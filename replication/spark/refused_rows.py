@@ -17,6 +17,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from replication.evidence.event_dumps import TOLD_ONE_BY_ONE
 from replication.places import HadoopPath, place
 from replication.protocol.ground import wire
 from replication.spark.event_files import GZIPPED, LINES, Slice, lines_in, lines_of
@@ -31,8 +32,6 @@ TOLD_DDL = (
     "origin_offset bigint"
 )
 RAW_LIMIT = 10_000
-# A file that is no file of events, put among them, has millions of lines that say so.
-TOLD_ONE_BY_ONE = 10_000
 Ranges = dict[str, list[tuple[int, int]]]
 Entry = tuple[str, str, str | None, int, str, int | None, int | None]
 

@@ -56,3 +56,11 @@ def test_no_envelope_is_looked_for_behind_blank_lines_without_end(tmp_path: Path
     path = tmp_path / "export.json"
     path.write_bytes(b"\n" * 500_000)
     assert steps_of(lambda: list(_lines(path))).total() < 5_000
+
+
+def test_places_that_cannot_be_read_are_told_in_their_order(tmp_path: Path) -> None:
+    good = '{"ts": "2026-01-01T00:00:00Z", "client": "p", "topic": "t", "partition": 0, '
+    good += '"offset": 1, "acks": "all", "status": "acked"}\n'
+    (tmp_path / "acks.jsonl").write_text((good + "junk\n") * 60)
+    told = [u.where for u in import_evidence([tmp_path]).unreadable]
+    assert told == [f"line {2 * n}" for n in range(1, 61)]
