@@ -1,6 +1,6 @@
 """Ranges of offsets [first, end), the last one perhaps without an end that anybody knows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from replication.protocol.ground.model import joined_ranges
 
@@ -36,3 +36,9 @@ def size(ranges: Ranges) -> int:
 def has_no_end(ranges: Ranges) -> bool:
     """Whether nothing tells where the last range ends."""
     return any(end == NO_END for _, end in ranges)
+
+
+def overlap(some: Iterable[Sequence[int | None]], others: Iterable[Sequence[int | None]]) -> bool:
+    """Whether two sets of ranges as JSON has them, an unknown end being None, share an offset."""
+    ends = [(c or 0, NO_END if d is None else d) for c, d in others]
+    return any((a or 0) < d and c < (NO_END if b is None else b) for a, b in some for c, d in ends)

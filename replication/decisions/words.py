@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from replication.decisions.ranges import overlap
 from replication.decisions.step_words import step_words
 from replication.protocol.histories.assumptions import ASSUMPTIONS
 from replication.reports.inventory_words import counted
@@ -11,6 +12,7 @@ from replication.reports.natural import names
 from replication.reports.vocabulary import name, offsets
 
 MOST_NAMED = 4
+KINDS = ("surely", "perhaps")
 OCCASIONS = {
     "no_leader": "nobody leads",
     "leader_is_down": "its leader is down",
@@ -191,7 +193,8 @@ def partition_lines(row: dict[str, Any]) -> Iterator[str]:
     yield f"{name(row)}: {OCCASIONS[row['occasion']]} (ISR {isr}{last})"
     yield from _advice(row)
     yield from _lost_anyway(row)
-    yield "  The choices, and what each loses:"
+    gone = any(row["lost_under_every_choice"].values())
+    yield f"  The choices, and what each loses{' beside what is lost anyway' if gone else ''}:"
     for c in row["candidates"]:
         yield from _candidate(row, c)
     if row["perhaps_running"] and any(
@@ -298,10 +301,13 @@ def _lost_anyway(row: dict[str, Any]) -> Iterator[str]:
             "that no replica has: `replication-analyzer recover` reads it."
         )
         if x["lost"] is not None:
-            lost = "; ".join(_lost_of(x)) or "nothing"
+            lost = "; ".join(_lost_of(x["lost"])) or "nothing"
+            there = [r for tier in x["lost"].values() for k in KINDS for r in tier[k]]
+            meet = overlap(there, x["alone"])
+            others = "the other records that replicas hold there by now: "
             yield (
                 f"    Put back in the place of broker {x['replica']}'s directory, and elected, it "
-                f"would lose: {lost}."
+                f"would lose {others if meet else ''}{lost}."
             )
         yield from _older_steps(x)
 
@@ -310,7 +316,7 @@ def _older_steps(x: dict[str, Any]) -> Iterator[str]:
     """How to put an older copy back: step by step where that loses nothing promised."""
     if not x["steps"]:
         return
-    if any(x["lost"][tier][kind] for tier in PROMISED for kind in ("surely", "perhaps")):
+    if any(x["lost"][tier][kind] for tier in PROMISED for kind in KINDS):
         yield "    The steps for that: --format json, older_copies."
         return
     yield "    The steps for that, in place of the plan below (nothing of it was run):"
@@ -329,7 +335,10 @@ def _candidate(row: dict[str, Any], c: dict[str, Any]) -> Iterator[str]:
         how = "is elected by its start alone, uncleanly"
     here = "" if c["log_is_here"] else ", its log is not here"
     up = "not known to be down" if c["runs"] else "is down"
-    yield f"    broker {c['replica']} ({up}, {how}{here}): {'; '.join(_lost_of(c)) or 'nothing'}"
+    gone = any(row["lost_under_every_choice"].values())
+    nothing = "nothing more" if gone else "nothing"
+    lost = "; ".join(_lost_of(c["costs"] if gone else c["lost"])) or nothing
+    yield f"    broker {c['replica']} ({up}, {how}{here}): {lost}"
     for copy in c["copies"]:
         told = [
             f"{_ranges(copy[kind])} {words}"
@@ -343,10 +352,10 @@ def _candidate(row: dict[str, Any], c: dict[str, Any]) -> Iterator[str]:
         yield f"      broker {copy['replica']} still has {'; '.join(told)}"
 
 
-def _lost_of(c: dict[str, Any]) -> list[str]:
+def _lost_of(by_tier: dict[str, Any]) -> list[str]:
     found = []
-    for tier, lost in c["lost"].items():
-        for kind in ("surely", "perhaps"):
+    for tier, lost in by_tier.items():
+        for kind in KINDS:
             if lost[kind]:
                 told = "" if kind == "surely" else "perhaps "
                 found.append(f"{told}{_ranges(lost[kind])} {TIERS[tier]}")
