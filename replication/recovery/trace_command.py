@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from replication import progress
@@ -19,7 +20,7 @@ from replication.recovery.groups.affected_groups import (
 )
 from replication.recovery.groups.command import NO_LOGS
 from replication.recovery.sightings import ACKNOWLEDGED, CONSUMED
-from replication.recovery.tracing import Asked, traced
+from replication.recovery.tracing import Asked, Traced, traced
 from replication.reports.inventory_words import counted
 from replication.reports.safe_text import plain, plain_json
 from replication.reports.vocabulary import CAUSE_WORDS, TIER_WORDS
@@ -99,7 +100,7 @@ def run(
     progress.doing("looking for the record")
     stories: list[dict[str, Any]] = []
     notes: dict[str, None] = {}
-    for part in traced(imported, folded, answer, wanted):
+    for part in _looked_for(imported, folded, answer, wanted):
         stories += part.stories
         notes.update(dict.fromkeys(part.notes))
         changed = changed_since(began, part.sources, imported.collection.unpacked.into)
@@ -118,6 +119,20 @@ def run(
         for line in text(stories, answer):
             print(plain(line))
     return FOUND if stories else NOT_FOUND
+
+
+def _looked_for(
+    imported: Import, folded: list[FoldedPartition], answer: dict[str, Any], wanted: Asked
+) -> Iterator[Traced]:
+    """The stories; where no copy has the key that is asked for, those of the clients' lines that
+    name it."""
+    found = False
+    for part in traced(imported, folded, answer, wanted):
+        found = found or bool(part.stories)
+        yield part
+    if not found and wanted.key is not None:
+        named = replace(wanted, key=None, payload_id=wanted.key.decode("utf-8", "replace"))
+        yield from traced(imported, folded, answer, named)
 
 
 def clusters_groups_of(

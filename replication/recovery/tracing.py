@@ -159,7 +159,7 @@ def _of(identity: tuple[str, str, str, int], rows: Iterable[dict[str, Any]]) -> 
 
 
 def _of_partition(partition: _Partition, asked: Asked, with_key: BytesInBatches | None) -> Traced:
-    offsets = _offsets(partition, asked)
+    evidence, offsets = partition.evidence, _offsets(partition, asked)
     found = _found(partition, asked, offsets, with_key)
     if any(c.batch.is_transactional for here in found.values() for c in here):
         wanted = Ranges((o, o + 1, o) for o in found)
@@ -171,16 +171,18 @@ def _of_partition(partition: _Partition, asked: Asked, with_key: BytesInBatches 
             partition.reader.look_for_outcome(candidate)
             known = (candidate.batch.leader_epoch, frozenset(candidate.contents), True)
             records.append((Target(offset, *known), candidate))
-    for offset in sorted(set(offsets.all if offsets is not None else ()) - found.keys()):
+    others = set(offsets.all if offsets is not None else ())
+    others -= {o for o in found if asked.where is None or not _has_another(evidence, o, found[o])}
+    for offset in sorted(others):
         if _is_told_of(partition, offset):
             records.append((Target(offset), None))
-    result.notes = [partition.evidence.shown(note) for note in partition.reader.notes]
+    result.notes = [evidence.shown(note) for note in partition.reader.notes]
     if len(records) <= MOST_WITH_MOMENTS:
         told = partition.folded.identity
         tell([target for target, _ in records], partition.events, fold.new_state(*told))
     else:
         result.notes.append(
-            f"{partition.evidence.topic}-{partition.evidence.partition}: {len(records)} records, "
+            f"{evidence.topic}-{evidence.partition}: {len(records)} records, "
             f"more than {MOST_WITH_MOMENTS}: their moments are left out; ask for fewer"
         )
     result.stories = [_story(partition, target, candidate) for target, candidate in records]
@@ -194,10 +196,10 @@ def _offsets(partition: _Partition, asked: Asked) -> Ranges[int] | None:
     elif asked.by_lines():
         evidence = partition.evidence
         lines: list[Line] = [*evidence.acknowledgements, *evidence.consumptions]
-        found = {line.offset for line in lines if asked.told(line) and line.offset is not None}
-        if asked.payload_id is not None:
-            places = evidence.contents.places.get(asked.payload_id, ())
-            found |= {place.offset for place in places}
+        told = [line for line in lines if asked.told(line)]
+        found = {line.offset for line in told if line.offset is not None}
+        for name in {asked.payload_id, *map(evidence.naming.name, told)} - {None}:
+            found |= {place.offset for place in evidence.contents.places.get(name or "", ())}
     else:
         return None
     return Ranges((o, o + 1, o) for o in found)
@@ -227,11 +229,13 @@ def _found(
         return found
     evidence = partition.evidence
     lines: list[Line] = [*evidence.acknowledgements, *evidence.consumptions]
-    names = {evidence.naming.name(line) for line in lines if asked.told(line)} - {None}
-    return {
-        offset: [c for c in here if names.intersection(evidence.naming.names(c.record))] or here
+    names = {name for line in lines if asked.told(line) if (name := evidence.naming.name(line))}
+    meant = {
+        offset: [c for c in here if names.intersection(evidence.naming.names(c.record))]
+        or [c for c in here if not names or any(not _is_another(evidence, n, c) for n in names)]
         for offset, here in found.items()
     }
+    return {offset: here for offset, here in meant.items() if here}
 
 
 def _asked(
@@ -275,6 +279,9 @@ def _story(partition: _Partition, target: Target, candidate: Candidate | None) -
             for loss in partition.losses
             if loss["first_offset"] <= offset < loss["end_offset"]
             and (leader_epoch is None or loss["leader_epoch"] in (None, leader_epoch))
+            and (
+                loss["leader_epoch"] is not None or not _is_promised_to_others(evidence, candidate)
+            )
         ],
         "not_known": [
             {"invariant": v["invariant"], "reason": v["reason"], "settled_by": v["settled_by"]}
@@ -285,6 +292,21 @@ def _story(partition: _Partition, target: Target, candidate: Candidate | None) -
         # A row of the same offset speaks of another record than the one that is there.
         story["losses"] = []
     return story
+
+
+def _has_another(evidence: PartitionEvidence, offset: int, here: list[Candidate]) -> bool:
+    """Whether a client was told of a record at the offset that is none of these."""
+    names = [evidence.naming.name(x) for x in evidence.acknowledgements if x.offset == offset]
+    return any(all(_is_another(evidence, name, c) for c in here) for name in names)
+
+
+def _is_promised_to_others(evidence: PartitionEvidence, candidate: Candidate | None) -> bool:
+    """Whether every client that was told of the record's offset names another record."""
+    if candidate is None:
+        return False
+    told = [x for x in evidence.acknowledgements if x.offset == candidate.offset]
+    names = [evidence.naming.name(line) for line in told]
+    return bool(told) and all(_is_another(evidence, name, candidate) for name in names)
 
 
 def _places(partition: _Partition, candidate: Candidate) -> Iterator[dict[str, Any]]:
@@ -311,7 +333,7 @@ def _lines(
         by_name = name is not None and name in named
         if line.offset != offset and not by_name:
             continue
-        if line.offset == offset and not by_name and _names_another(partition, line, candidate):
+        if not by_name and candidate is not None and _is_another(evidence, name, candidate):
             continue
         told = (line.status, line.acks, line.error) if isinstance(line, Acknowledgement) else None
         what, acks, error = told or ("consumed", None, None)
@@ -329,11 +351,10 @@ def _lines(
         }
 
 
-def _names_another(partition: _Partition, line: Line, candidate: Candidate | None) -> bool:
-    """Whether a line of this offset names a record that is elsewhere or has other bytes."""
-    name = partition.evidence.naming.name(line)
-    places = partition.evidence.contents.places.get(name or "", [])
-    return candidate is not None and bool(places)
+def _is_another(evidence: PartitionEvidence, name: str | None, candidate: Candidate) -> bool:
+    """Whether a client's name is of another record: this one is known by other names."""
+    names = set(evidence.naming.names(candidate.record))
+    return name is not None and bool(names) and name not in names
 
 
 def _at_leader(partition: _Partition, target: Target) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What became of single records: every place, told beside what the captures' files hold."""
 
 import json
+import shutil
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -160,3 +161,26 @@ def test_escapes_in_records_do_not_reach_a_terminal(
         assert main(["trace", str(evidence), "--key", "\x1b]0;k\x07", *more]) == 0
         said = capsys.readouterr()
         assert not {"\x1b", "\x07", "\x9b"} & set(said.out + said.err)
+
+
+@pytest.mark.parametrize("how", [["{}"], ["--payload-id", "{}"]])
+def test_a_lost_record_that_no_copy_has_is_not_the_one_that_took_its_offset(
+    how: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evidence = tmp_path / "evidence"
+    shutil.copytree(INCIDENTS / "unclean_election__4.1.1", evidence)
+    for copy in evidence.glob("*/disk-before-restart"):
+        shutil.rmtree(copy)
+    at_20 = {r["record"]["key"] if r["record"] else None: r for r in _at_20(capsys, evidence)}
+    asked = [word.format("p0-000020") for word in how]
+    lost = trace(capsys, str(evidence), *asked)
+    assert [(r["offset"], r["record"], r["places"]) for r in lost] == [(20, None, [])]
+    assert [loss["status"] for loss in lost[0]["losses"]] == ["lost"]
+    # By the offset both are told, and the loss is not the other one's.
+    assert at_20.keys() == {None, "p0-000030"}
+    assert at_20["p0-000030"]["losses"] == []
+    assert at_20[None]["losses"] == lost[0]["losses"]
+
+
+def _at_20(capsys: pytest.CaptureFixture[str], evidence: Path) -> list[dict[str, Any]]:
+    return trace(capsys, str(evidence), "--offset", "t-0:20")
