@@ -176,9 +176,17 @@ class _Steps:
         if_down = " if it is down" if self._chosen_runs() else ""
         words = f"Start broker {number}{if_down}, and no other before it."
         self._add(commands.LEAD, number, words)
-        if self.outlook.state.registration.isr is None:
+        if self._may_leave_the_isr(number):
             words = f"If nobody leads the partition then: elect broker {number} uncleanly."
             self._add(commands.ELECT, number, words)
+
+    def _may_leave_the_isr(self, number: int) -> bool:
+        """Whether its start need not elect it. KRaft strikes a broker that registers anew from the
+        ISR while others of it count as alive, as they do for a session after the controllers came
+        back (4.3.0: seen; ReplicationControlManager.handleBrokerFenced)."""
+        isr = self.outlook.state.registration.isr
+        down = {c.replica for c in self.outlook.candidates if not c.runs}
+        return isr is None or (self.mode == "kraft" and bool({*isr} & down - {number}))
 
     def _add_election(self, number: int) -> None:
         row = row_of(commands.ELECT, self.release, self.mode)

@@ -243,6 +243,7 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
     costs = COSTS[row["costs"]].format(more=" more" if gone else "")
     if advice == "any_order":
         yield f"  ANY ORDER: whichever broker leads, {costs}."
+        yield "    If nobody leads once they run, since one stays away: --elect N has the steps."
         yield from _granted(row)
         return
     verb = {"start": "START", "elect_uncleanly": "ELECT", "keep_leader": "KEEP"}[advice]

@@ -14,7 +14,7 @@ from tests.spark.jobs_in_process import answers, rows, run_replay, run_stream
 from tests.spark.poison import cases, delivered, hosts, laptop
 
 # Of all cases every so many-th: the whole sweep is a target of the Makefile.
-STEP = 23
+STEP = 97
 SPARK_STEP = 29
 
 
@@ -26,7 +26,7 @@ def test_no_value_of_any_field_stops_a_host_or_makes_two_of_them_differ() -> Non
         for host in hosts(events):
             assert host == laptop(events), poison.name
         seen += 1
-    assert seen > 250
+    assert seen > 60
 
 
 def test_what_is_out_of_range_is_refused_and_what_is_not_is_taken() -> None:

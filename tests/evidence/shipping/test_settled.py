@@ -23,6 +23,7 @@ from tests.evidence.shipping.test_live_join import newest
 
 MINUTES = 6
 QUIET = 2
+PARTITIONS = 10
 BASE_AFTER = 60.0
 RESTARTED = re.compile(r"(from offset) \d+(.*high watermark) \d+")
 Change = Callable[[ShippedLine], ShippedLine | None]
@@ -35,9 +36,9 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "TOGETHER", 2)
 
 
-def fleet_lines(partitions: int = 25) -> list[list[ShippedLine]]:
-    """Three brokers, 25 partitions: a minute's lines each; in all but the last two every partition
-    gets another leader."""
+def fleet_lines(partitions: int = PARTITIONS) -> list[list[ShippedLine]]:
+    """Three brokers and some partitions, a minute's lines each; in all but the last two every
+    partition gets another leader."""
     fleet = Fleet(3, 1)
     fleet.cluster.partitions[:] = fleet.cluster.partitions[:partitions]
     found = [list(fleet.begins())]
@@ -114,7 +115,7 @@ def test_elections_of_before_are_forgotten_and_no_verdict_changes(tmp_path: Path
         for one in live.values():
             one.step(number, lines)
         assert verdicts(tmp_path / f"{BASE_AFTER}") == verdicts(tmp_path / "0.0")
-    assert len(bases(live[BASE_AFTER])) == 25
+    assert len(bases(live[BASE_AFTER])) == PARTITIONS
     assert not bases(live[0.0])
     lengths = [len(newest(one.out)) for one in live.values()]
     assert lengths[1] < lengths[0] * 0.7
