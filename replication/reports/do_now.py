@@ -47,11 +47,12 @@ def do_now(answer: dict[str, Any]) -> list[str]:
         how = (first["failures"] or ["one more failure"])[0]
         lines.append(f"One failure away: {name(first)} {at}, if {how}{_more(dangers)}.")
     if lost:
-        first = lost[0]
-        lines.append(
-            "Which copies still have it: replication-analyzer trace PATH --offset "
-            f"{name(first)}:{first['first_offset']}"
-        )
+        # Of what is lost for good nobody looks for copies.
+        kept_somewhere = [x for x in lost if x["surviving_copies"] or x["status"] != "lost"]
+        first = (kept_somewhere or lost)[0]
+        what = "Which copies still have it" if kept_somewhere else "Whose it was, to send it again"
+        at = f"{name(first)}:{first['first_offset']}"
+        lines.append(f"{what}: replication-analyzer trace PATH --offset {at}")
     if decide:
         lines.append("The plan, whom to start first: replication-analyzer decide PATH")
     return lines

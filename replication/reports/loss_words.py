@@ -214,9 +214,11 @@ def why(row: dict[str, Any], detail: dict[str, Any]) -> str:
     election, words = detail["election"], CAUSE_WORDS[row["cause"]]
     if election is None or row["cause"] == "unknown":
         return words
+    ordered = row["cause"] == "unclean_election" and row["contract"] == "broken"
+    by = "; no setting allows it, so a command did it, as kafka-leader-election does"
     when = f" at {election['observed_at']}" if election["observed_at"] else ""
     took = f"broker {election['leader']} took leader epoch {election['leader_epoch']}{when}"
-    return f"{words} ({took})"
+    return f"{words} ({took}){by if ordered else ''}"
 
 
 def concerned(details: list[dict[str, Any]]) -> list[str]:

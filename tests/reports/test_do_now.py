@@ -67,3 +67,13 @@ def test_a_danger_alone_needs_no_plan_and_no_leader_needs_one() -> None:
 def test_names_of_the_evidence_are_escaped_on_the_page() -> None:
     nobody = [{"topic": "<b>", "partition": 0, "leader": None, "isr": [], "elections": [{}]}]
     assert "&lt;b&gt;-0" in do_now_html({**QUIET, "partitions": nobody})
+
+
+def test_of_what_no_copy_has_the_owner_is_looked_for() -> None:
+    gone = {**LOSS, "status": "lost", "surviving_copies": [], "first_offset": 5}
+    told = do_now({**QUIET, "losses": [gone]})
+    assert (
+        told[0] == "Whose it was, to send it again: replication-analyzer trace PATH --offset t-0:5"
+    )
+    # One that a copy has is asked for first.
+    assert "Which copies still have it" in "".join(do_now({**QUIET, "losses": [gone, LOSS]}))

@@ -7,7 +7,7 @@ import pytest
 from replication.reports import words
 from replication.reports.headline import headline, how_to_get, what_settles
 from replication.reports.inventory_words import span_of
-from replication.reports.loss_words import loss_text, name_clients
+from replication.reports.loss_words import loss_text, name_clients, why
 
 PLACE = {"cluster_id": "c", "topic": "t", "topic_id": None, "partition": 0}
 
@@ -216,3 +216,13 @@ def test_topics_of_one_name_are_told_apart() -> None:
     assert "t-0 (topic id a)" in text
     assert "t-0 (topic id b)" in text
     assert "u-0 " in text
+
+
+@pytest.mark.parametrize(("contract", "ordered"), [("broken", True), ("not_promised", False)])
+def test_an_unclean_election_that_no_setting_allows_was_ordered(
+    contract: str, *, ordered: bool
+) -> None:
+    election = {"leader": 2, "leader_epoch": 4, "observed_at": None, "kind": "unclean"}
+    told = why({"cause": "unclean_election", "contract": contract}, {"election": election})
+    assert ("so a command did it" in told) is ordered
+    assert told.startswith("an unclean election")
