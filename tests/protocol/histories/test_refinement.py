@@ -8,6 +8,8 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.histories import ask
 from replication.protocol.histories.ask import Histories
+from replication.protocol.histories.assumptions import STRICT
+from replication.protocol.histories.filters.windows import MOST_UNNAMED
 from replication.protocol.judgement.judge import answer
 from tests.growth import LARGE_SIZES, PER_DOUBLING
 from tests.protocol.default_evidence import folded
@@ -117,3 +119,16 @@ def test_a_partition_of_very_many_replicas_is_given_up_and_said(lines_are_here: 
     told = {v["invariant"]: v for v in answer(folded(tuple(facts)), strict=True).verdicts}
     assert told["committed_records_survive"]["verdict"] == "UNKNOWN"
     assert "more histories fit" in told["committed_records_survive"]["reason"]
+
+
+def test_a_leader_epoch_far_above_the_others_leaves_a_bounded_gap() -> None:
+    """One event may name any epoch: each one between is an epoch that nothing names."""
+    facts: list[ev.Fact] = [
+        ev.PartitionDescribed((1, 2)), ev.CoverageDeclared("broker_log", 1, True),
+        ev.BecameLeader(1, 3, 0, 0, 0), ev.BecameFollower(1, 1_790_000_000, 2, 0, 0),
+    ]  # fmt: skip
+    line = Histories(folded(tuple(facts)), strict=True).line(STRICT)
+    epochs = [w.leader_epoch for w in line.windows]
+    assert epochs[:6] == [0, 1, 2, 3, 4, 5]
+    assert epochs[-4:] == [1_790_000_000 + n for n in (-1, 0, 1, 2)]
+    assert len(epochs) < 2 * MOST_UNNAMED

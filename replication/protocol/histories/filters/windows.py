@@ -1,7 +1,8 @@
 """The leader epochs of a partition in order, each with its leader and its ISRs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.story import OwnStep, Recorded
@@ -10,6 +11,8 @@ from replication.protocol.ground.story import OwnStep, Recorded
 UNSURE = ("unclean", "last_known_leader", "unknown", None)
 # So many epochs may have come after the last that evidence names: one to lose, one to lack.
 LATER_EPOCHS = 2
+# Of the epochs between two that evidence names so many are looked at.
+MOST_UNNAMED = 1000
 
 
 @dataclass(slots=True)
@@ -87,13 +90,24 @@ def windows_of(
     if not windows and (shown or promised):
         window(0)  # Whoever led, led in some epoch.
     if windows and not known:
-        for leader_epoch in set(range(max(windows) + 1 + LATER_EPOCHS)) - set(windows):
-            window(leader_epoch).unnamed = True
+        named = sorted(windows)
+        for before, after in pairwise((-1, *named, named[-1] + LATER_EPOCHS + 1)):
+            for leader_epoch in _between(before, after):
+                window(leader_epoch).unnamed = True
     result = [windows[e] for e in sorted(windows)]
     for w in result:
         w.shown = w.leader is None and not w.recorded and not w.unnamed
     _link(result)
     return result
+
+
+def _between(before: int, after: int) -> Iterable[int]:
+    """The leader epochs between two that evidence names; of very many the first and the last, which
+    leave room for all that may have happened in them."""
+    if after - before - 1 <= MOST_UNNAMED:
+        return range(before + 1, after)
+    half = MOST_UNNAMED // 2
+    return chain(range(before + 1, before + 1 + half), range(after - half, after))
 
 
 def _take_record(window: Window, record: Recorded) -> None:
