@@ -164,12 +164,11 @@ def still_readable(part: Slice) -> Slice:
             reason = f"it was cut to {path.stat().st_size} bytes before it was read"
             return _refused(path, part.end_byte, "unreadable_file", reason, 0)
         if part.format == PARQUET:
-            problem = out_of_bounds(_for_arrow(path), part.end_byte)
-            if problem:
-                return _refused(path, part.end_byte, "unreadable_file", problem, part.rows)
-            whole = pq.ParquetFile(_for_arrow(path), page_checksum_verification=True)
-            with whole as file:
+            with pq.ParquetFile(_for_arrow(path), page_checksum_verification=True) as file:
                 rows = file.metadata.num_rows
+                problem = out_of_bounds(_for_arrow(path), part.end_byte)
+                if problem:
+                    return _refused(path, part.end_byte, "unreadable_file", problem, rows)
                 for _ in file.iter_batches(batch_size=10_000):
                     pass
     except NO_PARQUET as error:
