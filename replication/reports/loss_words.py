@@ -214,7 +214,9 @@ def why(row: dict[str, Any], detail: dict[str, Any]) -> str:
     election, words = detail["election"], CAUSE_WORDS[row["cause"]]
     if election is None or row["cause"] == "unknown":
         return words
-    ordered = row["cause"] == "unclean_election" and row["contract"] == "broken"
+    # The last known leader is elected without a command.
+    unclean = row["cause"] == "unclean_election" and election["kind"] == "unclean"
+    ordered = unclean and row["contract"] == "broken"
     by = "; no setting allows it, so a command did it, as kafka-leader-election does"
     when = f" at {election['observed_at']}" if election["observed_at"] else ""
     took = f"broker {election['leader']} took leader epoch {election['leader_epoch']}{when}"

@@ -218,11 +218,19 @@ def test_topics_of_one_name_are_told_apart() -> None:
     assert "u-0 " in text
 
 
-@pytest.mark.parametrize(("contract", "ordered"), [("broken", True), ("not_promised", False)])
+@pytest.mark.parametrize(
+    ("contract", "kind", "ordered"),
+    [
+        ("broken", "unclean", True),
+        ("not_promised", "unclean", False),
+        ("broken", "last_known_leader", False),
+        ("broken", "unknown", False),
+    ],
+)
 def test_an_unclean_election_that_no_setting_allows_was_ordered(
-    contract: str, *, ordered: bool
+    contract: str, kind: str, *, ordered: bool
 ) -> None:
-    election = {"leader": 2, "leader_epoch": 4, "observed_at": None, "kind": "unclean"}
+    election = {"leader": 2, "leader_epoch": 4, "observed_at": None, "kind": kind}
     told = why({"cause": "unclean_election", "contract": contract}, {"election": election})
     assert ("so a command did it" in told) is ordered
     assert told.startswith("an unclean election")
