@@ -63,7 +63,8 @@ class Asked:
             return admitted.ends
         key = id(admitted.search)
         if key not in self._exact:
-            search = Search(admitted.run, exact=True, effort=Effort(MOST_STEPS, MOST_STATES))
+            effort, beginnings = Effort(MOST_STEPS, MOST_STATES), admitted.search.beginnings
+            search = Search(admitted.run, exact=True, effort=effort, beginnings=beginnings)
             try:
                 found: frozenset[At] | None = frozenset(search.ends())
             except TooMany:

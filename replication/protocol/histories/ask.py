@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories import assumptions as named
 from replication.protocol.histories.assumptions import STRICT, WIDEST, Assumed, only, without
+from replication.protocol.histories.beginnings import Beginnings
 from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.at_offset import Run
 from replication.protocol.histories.filters.signs import tells_of_a_loss
@@ -87,6 +88,7 @@ class Histories:
         self.state, self.strict = state, strict
         self._lines: dict[frozenset[str], Timeline] = {}
         self._found: dict[tuple[object, Assumed], Admitted] = {}
+        self._beginnings = Beginnings()
         self._effort = Effort(MOST_STEPS_OF_ALL, MOST_STATES)
         # For what is enough elsewhere, and for what is left out one by one.
         self._left = {True: MOST_STEPS_OF_ALL_FEWER, False: MOST_STEPS_OF_ALL_FEWER}
@@ -225,7 +227,8 @@ class Histories:
 
     def _follow(self, first: int, end: int | None, run: Run, most: int) -> Admitted:
         left = self._effort.most_steps - self._effort.steps
-        search = Search(run, effort=Effort(min(most, left), MOST_STATES))
+        effort = Effort(min(most, left), MOST_STATES)
+        search = Search(run, effort=effort, beginnings=self._beginnings)
         try:
             ends, too_many = frozenset(search.ends()), False
         except TooMany:

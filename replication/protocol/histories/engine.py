@@ -6,7 +6,7 @@ came to be. Steps are counted, never timed; past a bound nothing is decided.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 At = TypeVar("At", bound=Hashable)
@@ -70,13 +70,18 @@ def walk(
 
 
 @dataclass(slots=True)
-class Followed(Generic[At]):
+class Followed(Generic[At, Stage]):
     """The states at the end; by layer, from which states of the layer before each was reached.
-    more: how many stages come after the last layer, none of which changes a state."""
+    stages: all of them; of those after the last layer none changes a state."""
 
     ends: set[At]
-    layers: list[dict[At, list[At]]] = field(default_factory=list)
-    more: int = 0
+    layers: list[dict[At, list[At]]]
+    stages: Sequence[Stage]
+
+    @property
+    def more(self) -> int:
+        """How many stages come after the last layer."""
+        return len(self.stages) + 1 - len(self.layers)
 
     def path_to(self, end: At) -> list[At]:
         """The states on one way to an end, one a stage, the first one first."""
@@ -139,7 +144,7 @@ def retrace(
     after: Callable[[set[At], Stage], set[At]],
     settled: Callable[[set[At], Stage], bool],
     effort: Effort,
-) -> Followed[At]:
+) -> Followed[At, Stage]:
     """The same, stage by stage and state by state, so that the ways to each end are known."""
     layers: list[dict[At, list[At]]] = [{start: [] for start in starts}]
     for stage in stages:
@@ -151,4 +156,4 @@ def retrace(
                 found.setdefault(reached, []).append(state)
             effort.spend(1, len(found))
         layers.append(found)
-    return Followed(set(layers[-1]), layers, len(stages) + 1 - len(layers))
+    return Followed(set(layers[-1]), layers, stages)

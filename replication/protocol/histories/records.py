@@ -1,11 +1,14 @@
 """The records of one run of offsets, by number; and what may be forgotten of them."""
 
-from replication.protocol.histories.assumptions import NOTHING_UNSEEN
+from replication.protocol.histories.assumptions import NOTHING_UNSEEN, Assumed
 from replication.protocol.histories.filters.at_offset import Claim, Run
 from replication.protocol.histories.moves.states import At, Leading
 
 ANY_RECORD = -1
 Essence = tuple[tuple[int, ...], int, int, int, int, int, int, int]
+# A stretch of leadership: leader epoch, and how often its leader had begun to lead in it.
+Stretch = tuple[int, int]
+Kinds = tuple[Assumed, tuple[int, int, int, int | None], bool, bool, bool]
 
 
 class Records:
@@ -29,7 +32,8 @@ class Records:
                 self.seen_by_clients |= self.meant(claim)
         if not run.line.acks_covered:
             self.answered = ANY_RECORD  # Whatever was written may have been acknowledged.
-        self.unseen: dict[tuple[int, int], int] = {}
+        self.unseen: dict[Stretch, int] = {}
+        self.unseen_mask = 0
         self.epochs = list(run.epochs)
 
     def meant(self, claim: Claim) -> int:
@@ -42,9 +46,16 @@ class Records:
         """The record that a stretch of leadership may have written though nothing shows it."""
         key = (leader_epoch, occurrence)
         if key not in self.unseen:
-            self.unseen[key] = len(self.epochs)
+            number = self.unseen[key] = len(self.epochs)
+            self.unseen_mask |= 1 << number
             self.epochs.append(leader_epoch)
         return self.unseen[key]
+
+    def kinds(self) -> Kinds:
+        """What two runs must share to share what may have happened before either is told of."""
+        run = self.run
+        numbers = (len(run.labels), self.answered, self.seen_by_clients, run.committed_by)
+        return run.assumed, numbers, run.unseen, run.by_offset_alone, self.exact
 
     def writable(self, leader_epoch: int, leader: int, at: Leading, *, several: bool) -> list[int]:
         """The records that a leader may append. several: it may have written in more than one
@@ -58,7 +69,7 @@ class Records:
                 continue
             found.append(record)
             named = named or (written_in is not None and not several)
-        another = at.appended & 1 or any(at.appended >> r & 1 for r in self.unseen.values())
+        another = at.appended & (1 | self.unseen_mask)
         if run.unseen and not named and not (self.only_one and another):
             found.append(self.unseen_of(leader_epoch, at.occurrence))
         return found
@@ -71,7 +82,7 @@ class Records:
         are only ever counted: fewer admit more. Record 0 in the masks is some record, whichever,
         that was committed, or may have been acknowledged, and was missed.
         """
-        unseen = sum(1 << r for r in self.unseen.values())
+        unseen = self.unseen_mask
         kept: dict[Essence, list[tuple[int, int]]] = {}
         for at in states:
             essence, lost = self._essence(at, unseen, covered)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from replication.protocol.histories.assumptions import ELECTIONS_AS_RECORDED
+from replication.protocol.histories.beginnings import Beginnings
 from replication.protocol.histories.engine import Effort, Followed, follow, retrace
 from replication.protocol.histories.filters.at_offset import Run
 from replication.protocol.histories.filters.by_offset import EVERYWHERE, NEVER
@@ -25,10 +26,20 @@ MOST_STEPS = 400_000
 
 
 class Search:
-    """All histories of one run. exact: nothing is forgotten that a story in words would tell."""
+    """All histories of one run. exact: nothing is forgotten that a story in words would tell.
+    beginnings: those that other runs of the partition share with it."""
 
-    def __init__(self, run: Run, *, exact: bool = False, effort: Effort | None = None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        *,
+        exact: bool = False,
+        effort: Effort | None = None,
+        beginnings: Beginnings | None = None,
+    ) -> None:
         self.run, self.line = run, run.line
+        self.beginnings = beginnings or Beginnings()
+        self._retraced: dict[bool, Followed[At, Window]] = {}
         self.effort = effort or Effort(MOST_STEPS, MOST_STATES)
         line = self.line
         truncation = truncation_of(line.flags)
@@ -49,12 +60,30 @@ class Search:
 
     def ends(self) -> set[At]:
         """Every state in which the evidence admits that the partition is at the end."""
-        windows, starts = self.windows(), self.starts()
-        return self.admitted(follow(windows, starts, self.after, self._settled, self.effort))
+        windows, states = self._begun()
+        return self.admitted(follow(windows, states, self.after, self._settled, self.effort))
 
-    def retraced(self) -> Followed[At]:
-        """The same with the way to each end, before the last copies are asked."""
-        return retrace(self.windows(), self.starts(), self.after, self._settled, self.effort)
+    def retraced(self, *, whole: bool = True) -> Followed[At, Window]:
+        """The same with the way to each end, before the last copies are asked. whole: from the
+        first leader epoch on, not only from that on which tells something of the offset."""
+        if whole not in self._retraced:
+            windows, states = (self.windows(), self.starts()) if whole else self._begun()
+            self._retraced[whole] = retrace(windows, states, self.after, self._settled, self.effort)
+        return self._retraced[whole]
+
+    def _begun(self) -> tuple[list[Window], set[At]]:
+        """The leader epochs from which on something is told of the offset, and the states by then;
+        what comes before is shared with other runs."""
+        windows = self.windows()
+        untold = self.run.untold() if len(windows) == len(self.line.windows) else 0
+
+        def after(states: set[At], window: Window) -> set[At]:
+            found = self.after(states, window)
+            self.effort.spend(len(found), len(found))
+            return found
+
+        begun = self.beginnings.after(windows[:untold], self.records, self.starts, after)
+        return windows[untold:], begun
 
     def windows(self) -> list[Window]:
         """The leader epochs in which anything can have happened at the offset."""

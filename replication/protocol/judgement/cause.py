@@ -7,9 +7,11 @@ Where several admitted histories lose the record by different steps, the cause i
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import islice, pairwise
+from operator import or_
 
 from replication.protocol.ground.events import UNCLEAN_KINDS
 from replication.protocol.histories.engine import TooMany
@@ -62,9 +64,9 @@ def cause_of(search: Search, losing: Losing, *, by_clients: bool, acks_one: bool
     try:
         found = [
             cause
-            for path, end in _paths(search, losing)
+            for windows, path, end in _paths(search, losing)
             for record in _each(losing(end))
-            for cause in _OfPath(search, path, end, record, by_clients, acks_one).causes()
+            for cause in _OfPath(search, windows, path, end, record, by_clients, acks_one).causes()
         ]
     except TooMany:
         return NOT_FOLLOWED
@@ -79,16 +81,20 @@ def cause_of(search: Search, losing: Losing, *, by_clients: bool, acks_one: bool
     return replace(unknown, each=each, one_of=tuple(names) if len(names) > 1 else ())
 
 
-def _paths(search: Search, losing: Losing) -> Iterator[tuple[list[At], At]]:
-    """Ways to ends that lose the record: the states, and the end as the last copies tell."""
-    followed = search.retraced()
-    lost: dict[At, At] = {}
+def _paths(search: Search, losing: Losing) -> Iterator[tuple[Sequence[Window], list[At], At]]:
+    """Ways to ends that lose the record: the leader epochs, the states before and after each, and
+    the end as the last copies tell. They begin where something is first told of the offset, unless
+    the record may have been written before."""
+    followed, lost = search.retraced(whole=False), {}
     for reached in sorted(followed.ends):
         end = next((e for e in sorted(search.admitted({reached})) if losing(e)), None)
         if end is not None:
             lost[reached] = end
+    records = reduce(or_, map(losing, lost.values()), 0)
+    if any(at.appended & records for at in followed.layers[0]):
+        followed = search.retraced()
     for way in islice(followed.ways_to(lost), WAYS):
-        yield way, lost[way[-1]]
+        yield followed.stages, way, lost[way[-1]]
 
 
 def _each(records: int) -> Iterator[int]:
@@ -100,10 +106,17 @@ class _OfPath:
     """One history in which the record is lost."""
 
     def __init__(
-        self, search: Search, path: list[At], end: At, record: int, by_clients: bool, acks_one: bool
+        self,
+        search: Search,
+        windows: Sequence[Window],
+        path: list[At],
+        end: At,
+        record: int,
+        by_clients: bool,
+        acks_one: bool,
     ) -> None:
         self.search, self.path, self.acks_one = search, [*path[:-1], end], acks_one
-        self.windows = search.windows()
+        self.windows = windows
         field = "missed_by_any" if by_clients else "missed_committed"
         field = "missed" if acks_one else field
         missed = (i for i, at in enumerate(self.path) if getattr(at, field) >> record & 1)
@@ -210,10 +223,9 @@ class _OfPath:
         return self._held(place) or self.window.leader in self._holders() or self._wrote_it()
 
     def _wrote_it(self) -> bool:
-        return any(
-            w.leader_epoch == self.written_in and w.leader == self.window.leader
-            for w in self.windows
-        )
+        written = self.search.line.by_epoch
+        epoch = self.written_in
+        return epoch in written and written[epoch].leader == self.window.leader
 
     def _held(self, place: int) -> bool:
         """Whether a broker held it at an epoch's end, or by its own steps within one."""

@@ -108,7 +108,8 @@ class _Run:
         self.state, self.more, self.effort = state, more, effort
         left = effort.most_steps - effort.steps
         exactly = Effort(min(MOST_STEPS, left), MOST_STATES)
-        self.search = Search(admitted.run, exact=True, effort=exactly)
+        beginnings = admitted.search.beginnings
+        self.search = Search(admitted.run, exact=True, effort=exactly, beginnings=beginnings)
         try:
             ends = frozenset(self.search.ends())
         except TooMany:

@@ -5,6 +5,7 @@ record at an offset is a number: 0 is none, then those that any evidence shows t
 unseen record for each stretch of leadership.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -149,6 +150,18 @@ class Run:
         self.last_doubt.append(max(doubts, default=NEVER))
         shows = [e for e, row in by_epoch.items() if any(map(shows_it, row))]
         self.first_shown = min([self.first_shown, *shows])
+
+    def untold(self) -> int:
+        """How many leader epochs there are before a step, a record or the start of an epoch tells
+        something of the offset but that all logs end below."""
+        begins_with_it = self.shown_at_first and not self.assumed.begins_empty
+        known = [e for e in self.epochs[1:] if e is not None]
+        if begins_with_it or len(known) < len(self.labels):
+            return 0
+        told = [reader.index.first_epoch(self.offset) for reader in self.readers]
+        windows = self.line.windows
+        first = bisect_left(windows, min([*known, *told]), key=lambda w: w.leader_epoch)
+        return min(first, bisect_right(self.line.starts_by, self.offset))
 
     def several(self, leader: int, leader_epoch: int) -> bool:
         """Whether a leader may have written in more than one stretch of a leader epoch."""

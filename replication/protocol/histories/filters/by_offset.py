@@ -174,7 +174,7 @@ def _full(step: OwnStep, end: int | None) -> int:
     """Below which offset a step tells the same of all offsets."""
     if step.kind in (*WRITES, "log_start", "replaced", "copy"):
         return EVERYWHERE
-    high_watermark = EVERYWHERE if step.high_watermark is None else step.high_watermark
+    high_watermark = step.high_watermark or EVERYWHERE  # No offset is below 0.
     return min(high_watermark, EVERYWHERE if end is None else end)
 
 

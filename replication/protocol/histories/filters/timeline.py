@@ -3,6 +3,7 @@ known."""
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from replication.protocol.folding.story import catch_up
 from replication.protocol.ground.model import Span
@@ -38,7 +39,8 @@ class Timeline:
     covered: brokers whose lines are all here; traced: those whose every step is. promises: what
     clients were told. every_send_answered: each known send was answered, and all are known.
     final_leader: the leader at the end, None where nothing tells. log_start: what lies below was
-    removed lawfully. ends_early: the controller's history is known to go on after its end here.
+    removed lawfully. starts_by: by window, the highest start of a leader epoch up to it.
+    ends_early: the controller's history is known to go on after its end here.
     """
 
     state: State
@@ -73,6 +75,7 @@ class Timeline:
     not_heard: set[int] = field(default_factory=set)
     items_read: int = 0
     starts: list[int] = field(default_factory=list)
+    starts_by: list[int] = field(default_factory=list)
     ends_early: bool = False
 
     def start_of(self, leader_epoch: int) -> int | None:
@@ -167,6 +170,7 @@ def _make_index(line: Timeline) -> None:
         if window.leader is not None:
             line.first_led[window.leader] = window.leader_epoch
     line.not_heard = not_heard(line.windows)
+    line.starts_by = list(accumulate((w.start or 0 for w in line.windows), max))
     line.starts = sorted(w.start for w in line.windows if w.start is not None)
     line.shown_at = Spread((s[0], s[1], s[2:]) for s in line.labels)
     line.written_at = Spread((s[0], s[1], s[2:]) for s in line.written)

@@ -1,0 +1,88 @@
+"""What runs of offsets share of their histories changes no answer, and saves each its own way."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from replication.protocol.folding import fold
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.histories import ask
+from replication.protocol.histories.search import Search
+from replication.protocol.judgement import ledger
+from replication.protocol.judgement.judge import answer
+from tests.protocol.histories.refinement import rests
+from tests.protocol.judgement.test_cost import calls
+from tests.protocol.schedules import schedule_machine
+from tests.protocol.test_growth import (
+    KINDS,
+    Facts,
+    a_leader_that_leads_again_and_again,
+    events_of,
+    logs_that_are_looked_at,
+    truncations,
+)
+
+CONTROLLER = ("controller_history", None)
+LINES = [("broker_log", 1), ("broker_log", 2), ("broker_log", 3)]
+ACKNOWLEDGEMENTS = ("acknowledgements", None)
+WITHIN_ONE_LEADER_EPOCH = (
+    truncations,
+    logs_that_are_looked_at,
+    a_leader_that_leads_again_and_again,
+)
+Covered = list[tuple[str, int | None]]
+
+
+def state_of(kind: Callable[[int], Facts], count: int, covered: Covered) -> State:
+    """So many of a kind, with these artefacts handed over whole."""
+    state = fold.new_state("c", "t", "id", 0)
+    for event in events_of(kind(count)):
+        fold.apply(state, event)
+    for artefact in covered:
+        state.coverage[artefact] = (True, None)
+    return state
+
+
+def states() -> Iterator[tuple[str, State]]:
+    """What elections and random schedules leave, with more and with less of it handed over."""
+    for kind in KINDS:
+        for covered in ([CONTROLLER, LINES[0]], [CONTROLLER, *LINES, ACKNOWLEDGEMENTS]):
+            yield f"{kind.__name__} {covered}", state_of(kind, 3, covered)
+    for seed in range(2):
+        world = schedule_machine(seed).story.world
+        for name, state in rests(world, random.Random(seed), 1):
+            yield f"seed {seed} {name}", state
+
+
+def answers() -> dict[tuple[str, bool], Any]:
+    """Every answer, by default and strictly."""
+    return {
+        (name, strict): asdict(answer(state, strict=strict))
+        for name, state in states()
+        for strict in (False, True)
+    }
+
+
+@pytest.mark.slow
+def test_what_is_shared_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without bounds: what is shared leaves more of them.
+    monkeypatch.setattr(ledger, "MOST_STEPS_OF_CAUSES", 1 << 40)
+    monkeypatch.setattr(ask, "MOST_STEPS_OF_ALL_FEWER", 1 << 40)
+    shared = answers()
+    monkeypatch.setattr(Search, "_begun", lambda search: (search.windows(), search.starts()))
+    alone = answers()
+    assert [key for key in shared if shared[key] != alone[key]] == []
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_with_all_lines_handed_over_judging_grows_with_the_leader_epochs_alone(
+    kind: Callable[[int], Facts],
+) -> None:
+    if kind in WITHIN_ONE_LEADER_EPOCH:
+        pytest.skip("what happened within one leader epoch is read for each run of offsets")
+    covered: Covered = [CONTROLLER, *LINES, ACKNOWLEDGEMENTS]
+    few, many = (state_of(kind, count, covered) for count in (15, 30))
+    assert calls(lambda: answer(many)) < 2.2 * calls(lambda: answer(few))
