@@ -6,6 +6,7 @@ are worked out once for all of them, one leader epoch after the other.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from replication.protocol.histories.filters.windows import Window
 from replication.protocol.histories.moves.states import At
@@ -24,12 +25,11 @@ class Beginning:
     def add(self, states: set[At], records: Records) -> None:
         self.states.append(states)
         self.counts.append(len(records.unseen))
-        self.unseen += list(records.unseen)[len(self.unseen) :]
+        self.unseen += islice(records.unseen, len(self.unseen), None)
 
     def resume(self, number: int, records: Records) -> set[At]:
         """The states after so many leader epochs, their unseen records numbered as they were."""
-        for stretch in self.unseen[: self.counts[number]]:
-            records.unseen_of(*stretch)
+        records.number(self.unseen[: self.counts[number]])
         return self.states[number]
 
 

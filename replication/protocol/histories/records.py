@@ -1,5 +1,7 @@
 """The records of one run of offsets, by number; and what may be forgotten of them."""
 
+from operator import itemgetter
+
 from replication.protocol.histories.assumptions import NOTHING_UNSEEN, Assumed
 from replication.protocol.histories.filters.at_offset import Claim, Run
 from replication.protocol.histories.moves.states import At, Leading
@@ -50,6 +52,13 @@ class Records:
             self.unseen_mask |= 1 << number
             self.epochs.append(leader_epoch)
         return self.unseen[key]
+
+    def number(self, stretches: list[Stretch]) -> None:
+        """Numbers the unseen records of these stretches, the first that are numbered here."""
+        begin, end = len(self.epochs), len(self.epochs) + len(stretches)
+        self.unseen.update(zip(stretches, range(begin, end), strict=True))
+        self.unseen_mask |= (1 << end) - (1 << begin)
+        self.epochs += map(itemgetter(0), stretches)
 
     def kinds(self) -> Kinds:
         """What two runs must share to share what may have happened before either is told of."""
