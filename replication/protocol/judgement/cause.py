@@ -14,7 +14,7 @@ from itertools import islice, pairwise
 from operator import or_
 
 from replication.protocol.ground.events import UNCLEAN_KINDS
-from replication.protocol.histories.engine import TooMany
+from replication.protocol.histories.engine import Followed, TooMany
 from replication.protocol.histories.filters.windows import Window
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import Search
@@ -85,16 +85,23 @@ def _paths(search: Search, losing: Losing) -> Iterator[tuple[Sequence[Window], l
     """Ways to ends that lose the record: the leader epochs, the states before and after each, and
     the end as the last copies tell. They begin where something is first told of the offset, unless
     the record may have been written before."""
-    followed, lost = search.retraced(whole=False), {}
-    for reached in sorted(followed.ends):
-        end = next((e for e in sorted(search.admitted({reached})) if losing(e)), None)
-        if end is not None:
-            lost[reached] = end
+    followed = search.retraced(whole=False)
+    lost = _losing_ends(search, followed, losing)
     records = reduce(or_, map(losing, lost.values()), 0)
     if any(at.appended & records for at in followed.layers[0]):
         followed = search.retraced()
+        lost = _losing_ends(search, followed, losing)
     for way in islice(followed.ways_to(lost), WAYS):
         yield followed.stages, way, lost[way[-1]]
+
+
+def _losing_ends(search: Search, followed: Followed[At, Window], losing: Losing) -> dict[At, At]:
+    """Of the states that lose the record before the last copies are asked, each with an end."""
+    found = {
+        reached: next((e for e in sorted(search.admitted({reached})) if losing(e)), None)
+        for reached in sorted(followed.ends)
+    }
+    return {reached: end for reached, end in found.items() if end is not None}
 
 
 def _each(records: int) -> Iterator[int]:

@@ -6,6 +6,7 @@ import pytest
 
 from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from replication.protocol.histories.assumptions import (
     COPIES_ARE_CURRENT,
     DISKS_KEEP,
@@ -120,3 +121,21 @@ def test_a_high_watermark_tells_of_everything_below_it() -> None:
     assert (first, end) == (2, 10)
     assert LEADERS_IN_SYNC not in assuming  # Who led epoch 2 lacked what was committed.
     assert lost_below(4) == []  # Either of two records may have been the committed one.
+
+
+def test_a_clean_start_below_what_the_log_was_cut_to_lost_it_then() -> None:
+    """Kafka 0.10.2 loads a log that it had cut just before a clean stop as if nothing were left of
+    its last segment. The broker led before that, and had what it cut its log to."""
+    promised = ev.RecordsAcknowledged(3, 4, "all", None, 0)
+    held = (Span(0, 6, None, 0),)
+    facts: Facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        elected(2, 0, "initial"), ev.BecameLeader(2, 0), ev.BecameFollower(1, 0, 2),
+        elected(1, 1), ev.BecameLeader(1, 1, 6), ev.BecameFollower(2, 1, 1), ev.Truncated(2, 6),
+        elected(2, 2), ev.BecameLeader(2, 2), ev.BecameFollower(1, 2, 2),
+        ev.Truncated(1, 5, None, "high_watermark"), ev.ReplicaStopped(1, "clean"),
+        ev.ReplicaStarted(1, 0, 3, 3, True), ev.BecameFollower(1, 2, 2),
+        ev.Truncated(1, 3, 3, "high_watermark"), promised,
+        *(ev.ReplicaLogObserved(r, 0, 6, held, 6, None, (), True) for r in (1, 2, 3)),
+    ]  # fmt: skip
+    assert judged(facts)["verdict"] == "HOLDS"

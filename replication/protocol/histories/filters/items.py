@@ -204,7 +204,8 @@ class Items(Mapping[int, tuple[Item, ...]]):
         has = self._has(step.first_offset)
         if step.reason == "full" and cut is False and not has:
             return Item("restarted_above", records=self.run.records(None, None))
-        return Item("cut", has, cut=cut, reason=step.reason)
+        # What is cut to an offset had reached it.
+        return Item("cut", True if cut is False else has, cut=cut, reason=step.reason)
 
     def wrote(self, number: int, step: OwnStep) -> Item | None:
         first, end = step.first_offset or 0, step.log_end_offset or 0

@@ -40,7 +40,7 @@ def restarted(
     if item.has is True and not record:
         return
     if item.has is False and record:
-        if started and item.clean is True and by.covered:
+        if started and item.clean is True and by.covered and not item.shown:
             return
         shown = started and item.shown
         mark = by.lost(record, shown=shown)
