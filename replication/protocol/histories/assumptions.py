@@ -50,7 +50,7 @@ ASSUMPTIONS = {
         ),
         Assumption(
             DISKS_KEEP,
-            "no disk lost records without a trace",
+            "no disk lost records beyond what the evidence shows",
             "a start below a log end that was seen before, an emptied or new directory",
             "the broker log of every replica from a start on, or an acknowledgement log",
         ),

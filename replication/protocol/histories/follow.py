@@ -84,8 +84,8 @@ class Followers:
 
 
 def together(ways: Sequence[list[Ending]], lost: int, effort: Effort) -> list[Together]:
-    """Each combination of the replicas' ways, which double with each replica. Of a record that
-    nobody saw lost, one disk at most lost it."""
+    """Each combination of the replicas' ways, which double with each replica. Of all records
+    one disk at most lost one that nobody saw lost."""
     found: list[Together] = [((), 0, 0, (), lost)]
     for place, options in enumerate(ways):
         found = [
@@ -98,7 +98,7 @@ def together(ways: Sequence[list[Ending]], lost: int, effort: Effort) -> list[To
             )
             for records, above, ever, had, gone in found
             for way in options
-            if not gone & way.lost
+            if not (gone and way.lost)
         ]
         effort.spend(0, len(found) // 8)
     return found

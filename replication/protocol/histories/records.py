@@ -54,11 +54,13 @@ class Records:
         return self.unseen[key]
 
     def number(self, stretches: list[Stretch]) -> None:
-        """Numbers the unseen records of these stretches, the first that are numbered here."""
-        begin, end = len(self.epochs), len(self.epochs) + len(stretches)
-        self.unseen.update(zip(stretches, range(begin, end), strict=True))
+        """Numbers the unseen records of these stretches, the first of all; those that have their
+        numbers keep them."""
+        more = stretches[len(self.unseen) :]
+        begin, end = len(self.epochs), len(self.epochs) + len(more)
+        self.unseen.update(zip(more, range(begin, end), strict=True))
         self.unseen_mask |= (1 << end) - (1 << begin)
-        self.epochs += map(itemgetter(0), stretches)
+        self.epochs += map(itemgetter(0), more)
 
     def kinds(self) -> Kinds:
         """What two runs must share to share what may have happened before either is told of."""
@@ -120,7 +122,7 @@ class Records:
             gone_unseen = self.only_one and appended & past
             appended, by_any, committed = appended & ~past, by_any & ~past, committed & ~past
             appended |= 1 if gone_unseen else 0
-            lost &= held | ~unseen
+            lost = lost & (held | ~unseen) | (1 if lost & ~held & unseen else 0)
         missed, missed_any = missed & one, missed_any & clients
         if one == ANY_RECORD and missed & ~self.shown and not self.exact:
             missed = missed & self.shown | 1

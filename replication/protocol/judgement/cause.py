@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import islice, pairwise
+from itertools import pairwise
 from operator import or_
 
 from replication.protocol.ground.events import UNCLEAN_KINDS
@@ -28,8 +28,6 @@ BY_CUT = {
     "out_of_range": "out_of_range_reset",
 }
 HAD = ("fetched", "has_fetched", "wrote")
-# So many of the ways to a loss are asked whether its cause is one.
-WAYS = 100
 Losing = Callable[[At], int]
 
 
@@ -91,7 +89,8 @@ def _paths(search: Search, losing: Losing) -> Iterator[tuple[Sequence[Window], l
     if any(at.appended & records for at in followed.layers[0]):
         followed = search.retraced()
         lost = _losing_ends(search, followed, losing)
-    for way in islice(followed.ways_to(lost), WAYS):
+    for way in followed.ways_to(lost):
+        search.effort.spend(len(way))
         yield followed.stages, way, lost[way[-1]]
 
 

@@ -139,3 +139,26 @@ def test_a_clean_start_below_what_the_log_was_cut_to_lost_it_then() -> None:
         *(ev.ReplicaLogObserved(r, 0, 6, held, 6, None, (), True) for r in (1, 2, 3)),
     ]  # fmt: skip
     assert judged(facts)["verdict"] == "HOLDS"
+
+
+def test_where_one_disk_lost_a_record_no_other_loss_is_thought_of() -> None:
+    """Broker 2 came back without what broker 1's high watermark tells that it had. That broker 3
+    lost a record that nobody saw, at the same offset and long before, would be a second loss."""
+    facts: Facts = [
+        *given(1, 2, 3, version="1.1.1"),
+        ev.CoverageDeclared("sends", None, False),
+        elected(3, 0, "initial", (3,)), ev.BecameLeader(3, 0, 0),
+        ev.ReplicaStopped(3, "process_crash"), ev.ReplicaStarted(3, 0, 0, 0, False),
+        ev.BecameLeader(3, 0, 0), ev.LeadershipRecorded(3, 0, (1, 2, 3), 1),
+        ev.BecameFollower(1, 0, 3), ev.BecameFollower(2, 0, 3),
+        elected(1, 1), ev.BecameLeader(1, 1, 0), ev.BecameFollower(2, 1, 1),
+        ev.BecameFollower(3, 1, 1),
+        ev.ReplicaStopped(2, "process_crash"), ev.ReplicaStarted(2, 0, 3, 3, False),
+        copy(1, (0, 5, 1, 0), mark=5, stopped=False),
+        ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, 5, 5, False),
+        elected(3, 2, "clean", (3,)), ev.BecameLeader(3, 2, 5),
+        ev.BecameFollower(1, 2, 3), ev.BecameFollower(2, 2, 3),
+        *(copy(r, (0, 5, 1, 0), mark=5) for r in (1, 2, 3)),
+    ]  # fmt: skip
+    found = judged(facts)
+    assert (found["verdict"], DISKS_KEEP in found["assuming"]) == ("HOLDS", True)

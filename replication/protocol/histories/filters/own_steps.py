@@ -33,7 +33,7 @@ def _loaded(item: Item, record: int, above: int, ever: int) -> set[int]:
 
 
 def restarted(
-    by: Broker, item: Item, record: int, above: int, ever: int, lost: int, *, follows: bool
+    by: Broker, item: Item, record: int, above: int, ever: int, lost: int
 ) -> Iterator[tuple[int, int, int, int]]:
     """(record, above, ever, lost) after a start or a stop."""
     started = item.kind == "started"
@@ -44,14 +44,14 @@ def restarted(
             return
         shown = started and item.shown
         mark = by.lost(record, shown=shown)
-        if by.may_lose(shown=shown) and not lost & mark and not (mark and by.covered and follows):
+        if by.may_lose(shown=shown) and not (mark and lost):
             yield 0, 0, ever, lost | mark
         return
     for high in _loaded(item, record, above, ever):
         yield record, high, ever | high, lost
     if item.has is None and record and not item.clean:
         mark = by.lost(record, shown=item.shown)
-        if by.may_lose(shown=item.shown) and not lost & mark:
+        if by.may_lose(shown=item.shown) and not (mark and lost):
             yield 0, 0, ever, lost | mark
 
 
@@ -59,9 +59,7 @@ def of_leader(by: Broker, item: Item, at: Leading) -> Iterator[Leading]:
     """The states of the broker that leads in the epoch, after one of its own steps."""
     kind = item.kind
     if kind in ("started", "stopped"):
-        for record, above, ever, lost in restarted(
-            by, item, at.record, at.above, at.ever, at.lost, follows=False
-        ):
+        for record, above, ever, lost in restarted(by, item, at.record, at.above, at.ever, at.lost):
             yield at._replace(role=False, record=record, above=above, ever=ever, lost=lost)
     elif kind == "led":
         yield from _began(by, item, at)
@@ -153,9 +151,7 @@ def of_follower(
     """The states of a broker that does not lead in the epoch, after one of its own steps."""
     kind = item.kind
     if kind in ("started", "stopped"):
-        for record, above, ever, lost in restarted(
-            by, item, at.record, at.above, at.ever, at.lost, follows=True
-        ):
+        for record, above, ever, lost in restarted(by, item, at.record, at.above, at.ever, at.lost):
             yield Following(False, False, False, record, above, ever, at.had, lost)
     elif kind == "fetches_on":
         yield from _fetches_on(at, exposed)

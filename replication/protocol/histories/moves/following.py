@@ -73,10 +73,11 @@ def unseen_moves(by: Broker, at: Following, leader: Fetching) -> Iterator[Follow
 
 def _without_its_lines(by: Broker, at: Following, leader: Fetching) -> Iterator[Following]:
     """A broker whose lines are missing may have followed, cut or lost its disk."""
-    disk = by.unseen_losses != 0
+    mark = by.lost(at.record) if at.record else 0
+    disk = by.unseen_losses != 0 and not (mark and at.lost)
     others = at.follows and leader.records and not leader.has_it(by, at.record)
     if at.record and (disk or others or by.truncation == BY_HIGH_WATERMARK):
-        mark = by.lost(at.record) if disk else 0
-        yield Following(True, True, False, 0, 0, 1, at.had, at.lost | mark)
+        lost = at.lost | mark if disk else at.lost
+        yield Following(True, True, False, 0, 0, 1, at.had, lost)
     if not at.follows:
         yield at._replace(follows=True, ready=True, connected=False, above=0)

@@ -22,9 +22,10 @@ def unseen_moves(
     restarts = at.record and by.unseen_losses != 0
     if restarts and not any(kind == "away" for kind, _ in at.steps):
         mark = by.lost(at.record)
-        yield at._replace(
-            role=False, record=0, above=0, steps=(*at.steps, ("away", 0)), lost=at.lost | mark
-        )
+        if not (mark and at.lost):
+            yield at._replace(
+                role=False, record=0, above=0, steps=(*at.steps, ("away", 0)), lost=at.lost | mark
+            )
     if not at.role and not kraft and at.steps and at.steps[-1][0] == "away":
         yield at._replace(
             role=True,

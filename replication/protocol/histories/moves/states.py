@@ -14,7 +14,7 @@ class At(NamedTuple):
     places: whose high watermark is above the offset, whose ever was. The others are masks of
     records: appended by a leader; committed_by_any: below some leader's high watermark; committed:
     below a valid leader's; missed_*: of each of these those that a later leader began without.
-    lost: records that a disk lost without a trace.
+    lost: the record that a disk lost without a trace; bit 0 for one of which nothing more is kept.
     """
 
     records: tuple[int, ...]
@@ -58,7 +58,7 @@ class Broker:
         return shown or self.unseen_losses != 0
 
     def lost(self, record: int, *, shown: bool = False) -> int:
-        """The bit that a loss sets, so that each record is lost unseen once at most."""
+        """The bit that a loss sets, so that one record is lost unseen at most, and once."""
         return 0 if self.unseen_losses is None or shown else 1 << record
 
 
