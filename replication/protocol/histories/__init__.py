@@ -14,7 +14,7 @@ How a verdict comes about, in the order of the files:
 3. `search.py` follows the run leader epoch by leader epoch: `lead.py` the leader of each,
    `follow.py` the others. What an actor may do unseen is in `moves/`, which ask `rules/` through
    `moves/by_rule.py`; what its own steps admit is in `filters/own_steps.py`; `engine.py` walks, and
-   knows no word of Kafka. What can have happened before anything is told of an offset is the same
+   knows no word of Kafka. What can have happened before evidence names an offset is the same
    for all offsets above it: `beginnings.py` keeps it for them.
 4. The last copies of the logs and what clients were told are asked at the end: what is left are the
    ends that the evidence admits.

@@ -63,7 +63,7 @@ class Records:
         self.epochs += map(itemgetter(0), more)
 
     def kinds(self) -> Kinds:
-        """What two runs must share to share what may have happened before either is told of."""
+        """What two runs must share to share what may have happened before evidence names either."""
         run = self.run
         numbers = (len(run.labels), self.answered, self.seen_by_clients, run.committed_by)
         return run.assumed, numbers, run.unseen, run.by_offset_alone, self.exact

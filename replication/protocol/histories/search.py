@@ -65,14 +65,14 @@ class Search:
 
     def retraced(self, *, whole: bool = True) -> Followed[At, Window]:
         """The same with the way to each end, before the last copies are asked. whole: from the
-        first leader epoch on, not only from that on which tells something of the offset."""
+        first leader epoch on, not only from where evidence first names the offset."""
         if whole not in self._retraced:
             windows, states = (self.windows(), self.starts()) if whole else self._begun()
             self._retraced[whole] = retrace(windows, states, self.after, self._settled, self.effort)
         return self._retraced[whole]
 
     def _begun(self) -> tuple[list[Window], set[At]]:
-        """The leader epochs from which on something is told of the offset, and the states by then;
+        """The leader epochs from which on evidence names the offset, and the states by then;
         what comes before is shared with other runs."""
         windows = self.windows()
         untold = self.run.untold() if len(windows) == len(self.line.windows) else 0

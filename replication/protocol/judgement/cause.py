@@ -81,7 +81,7 @@ def cause_of(search: Search, losing: Losing, *, by_clients: bool, acks_one: bool
 
 def _paths(search: Search, losing: Losing) -> Iterator[tuple[Sequence[Window], list[At], At]]:
     """Ways to ends that lose the record: the leader epochs, the states before and after each, and
-    the end as the last copies tell. They begin where something is first told of the offset, unless
+    the end as the last copies tell. They begin where evidence first names the offset, unless
     the record may have been written before."""
     followed = search.retraced(whole=False)
     lost = _losing_ends(search, followed, losing)
@@ -230,8 +230,8 @@ class _OfPath:
 
     def _wrote_it(self) -> bool:
         written = self.search.line.by_epoch
-        epoch = self.written_in
-        return epoch in written and written[epoch].leader == self.window.leader
+        leader_epoch = self.written_in
+        return leader_epoch in written and written[leader_epoch].leader == self.window.leader
 
     def _held(self, place: int) -> bool:
         """Whether a broker held it at an epoch's end, or by its own steps within one."""
