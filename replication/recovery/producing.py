@@ -10,6 +10,7 @@ import hashlib
 import importlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from replication.recovery.rows_out import from_json
 
 RECORDS_IN_BATCH, BYTES_IN_BATCH = 500, 16 << 20
 HEADER = "recovered-from"
+# How the group, and the transactional id, that keep a run's progress are named.
+PROGRESS_GROUP = re.compile("recovered-[0-9a-f]{16}")
 IN_TRANSACTIONS, BY_FILE = "transactions", "progress file"
 GUARANTEES = {
     IN_TRANSACTIONS: "each record once, however often this is stopped and started again "

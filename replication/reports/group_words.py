@@ -99,7 +99,17 @@ def _beyond(row: dict[str, Any]) -> str:
     return (
         f"Its committed offset {row['committed_offset']} is beyond the end of the "
         f"log, {row['log_end_offset']}: auto.offset.reset decides where the group "
-        "continues, or the group skips what is written up to there."
+        f"continues, or the group skips what is written up to there.{_reset(row)}"
+    )
+
+
+def _reset(row: dict[str, Any]) -> str:
+    """Where to reset a group to, unless another sentence says it."""
+    if row["parts_at"] is None or "skips_records" in row["effects"]:
+        return ""
+    return (
+        f" Reset it to {row['parts_at']}, where its log and this one part: then it is given all "
+        "that was written since, and what is produced again."
     )
 
 

@@ -1,7 +1,7 @@
 """Every group of the evidence with its offsets by partition, and what a loss did to it."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,9 @@ from replication.evidence.importer import Import
 from replication.evidence.joining.copies import latest
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished
-from replication.protocol.ground.model import moment
+from replication.protocol.ground.model import Span, moment
 from replication.protocol.judgement.bounded import FoldedPartition, Identity
-from replication.recovery.groups.coordinator_logs import coordinator_log, is_of
+from replication.recovery.groups.coordinator_logs import CoordinatorLog, coordinator_log, is_of
 from replication.recovery.groups.effects import (
     Effect,
     LeaderLog,
@@ -25,6 +25,7 @@ from replication.recovery.groups.effects import (
 from replication.recovery.groups.group_state import Commit, GroupState, Where
 from replication.recovery.ledger_rows import NOT_BACK
 from replication.recovery.moments import last_leader, log_of
+from replication.recovery.producing import PROGRESS_GROUP
 
 _TEXT, _NUMBER, _FLAG, _TEXTS = pa.string(), pa.int64(), pa.bool_(), pa.list_(pa.string())
 GROUPS = pa.schema(
@@ -92,7 +93,9 @@ def clusters_groups(
         told.logs += 1
         told.sources |= log.sources
         groups = found.setdefault(cluster_id, ClusterGroups(imported, cluster_id, states, losses))
+        known = set(groups.state.first)
         groups.state.take_present(log.now())
+        groups.note_beginnings(log, identity, groups.state.first.keys() - known)
         groups.state.take_elsewhere(log.elsewhere())
         told.notes += log.notes
         if not log.is_leaders:
@@ -112,7 +115,8 @@ def group_names(rows: list[dict[str, Any]]) -> list[str]:
 
 @dataclass(slots=True)
 class ClusterGroups:
-    """The groups of one cluster. is_unsure: a coordinator's log lacks its leader's own copy."""
+    """The groups of one cluster. is_unsure: a coordinator's log lacks its leader's own copy. began:
+    by group, since when it is there, where that is known: an offset of the metadata log."""
 
     imported: Import
     cluster_id: str
@@ -120,6 +124,8 @@ class ClusterGroups:
     losses: list[dict[str, Any]]
     state: GroupState = field(default_factory=GroupState)
     is_unsure: bool = False
+    began: dict[str, int] = field(default_factory=dict)
+    _elected: dict[tuple[str, int], list[tuple[int, int]]] = field(default_factory=dict)
     _logs: dict[Identity, LeaderLog] = field(default_factory=dict)
     _named: dict[tuple[str, int], list[Identity]] = field(default_factory=dict)
 
@@ -127,11 +133,14 @@ class ClusterGroups:
         """The rows, in the order of group, topic and partition."""
         state = self.state
         for where in sorted(state.furthest):
+            if PROGRESS_GROUP.fullmatch(where[0]):
+                continue  # Its offsets count what `recover --produce` has done.
             now, displaced = state.now.get(where), state.displaced.get(where)
             if now is None and displaced is None:
                 continue  # deleted or expired
             identity = self._identity(where, now or displaced)
             log = LeaderLog(None, None, None) if identity is None else self._log(identity)
+            log = self._as_met(where[0], log, identity)
             effect = effect_of(now, displaced, state.commits(where), log)
             if displaced is not None:
                 effect.finding_ids += self._losses_of(displaced, effect.finding_ids)
@@ -153,6 +162,42 @@ class ClusterGroups:
                 if sure is not None:
                     found[where[0]] = found.get(where[0], False) or sure
         return [{"group": name, "certain": sure} for name, sure in sorted(found.items())]
+
+    def note_beginnings(self, log: CoordinatorLog, identity: Identity, new: Iterable[str]) -> None:
+        """Notes since when groups are there: with the leader epoch of the coordinator's log that
+        their first record is of, where that log shows all that was ever written before it."""
+        whole = log.now_whole_up_to() if log.is_leaders else 0
+        for name in new:
+            first, group = self.state.first[name], self.state.groups.get(name)
+            # Of one that never had members nobody knows since when it reads.
+            if first.offset < whole and group is not None and group.kind is not None:
+                at = self._elected_at(identity, first.leader_epoch)
+                if at is not None:
+                    self.began[name] = at
+
+    def _as_met(self, name: str, log: LeaderLog, identity: Identity | None) -> LeaderLog:
+        """The log as a group met it: what was lost before the group was there it cannot have
+        read."""
+        began = self.began.get(name)
+        if began is None or identity is None or not log.lost:
+            return log
+        parted = ((x, self._elected_at(identity, x.parted_in)) for x in log.lost)
+        return replace(log, lost=[x for x, at in parted if at is None or at > began])
+
+    def _elected_at(self, identity: Identity, leader_epoch: int | None) -> int | None:
+        """The offset of the metadata log at which a leader epoch of a partition began; None where
+        it does not tell."""
+        history = self.imported.collection.histories.get(self.cluster_id)
+        if history is None or leader_epoch is None or not identity[2]:
+            return None
+        if not self._elected:
+            for change in history.changes:
+                of = change.after
+                if change.before is not None and change.before.leader_epoch != of.leader_epoch:
+                    each = self._elected.setdefault((of.topic_id, of.partition), [])
+                    each.append((of.leader_epoch, change.metadata_offset))
+        found = dict(self._elected.get((identity[2], identity[3]), ()))
+        return found.get(leader_epoch)
 
     def _log(self, identity: Identity) -> LeaderLog:
         if identity not in self._logs:
@@ -194,7 +239,8 @@ class ClusterGroups:
         spans = log_of(folded.state, leader)
         rows = [
             Lost(x["first_offset"], x["end_offset"], x["leader_epoch"],
-                 x["status"] != "undetermined", x["finding_id"])
+                 x["status"] != "undetermined", x["finding_id"],
+                 _parted_in(spans, x["first_offset"], x["leader_epoch"]))
             for x in self.losses
             if x["status"] in NOT_BACK and is_of(x, identity)
         ]  # fmt: skip
@@ -244,3 +290,10 @@ class ClusterGroups:
             "path": path,
             "position": None if shown is None else shown.position,
         }
+
+
+def _parted_in(spans: Sequence[Span] | None, first: int, leader_epoch: int | None) -> int | None:
+    """The first later leader epoch of which the leader's log has records where others were lost."""
+    epochs = [s.leader_epoch for s in spans or () if s.end_offset > first]
+    later = [e for e in epochs if e is not None and leader_epoch is not None and e > leader_epoch]
+    return min(later, default=None)

@@ -72,6 +72,16 @@ class CoordinatorLog:
         """The records that count now, in the log's order."""
         return iter(()) if self.present is None else self._entries(self.present)
 
+    def now_whole_up_to(self) -> int:
+        """Up to which offset (exclusive) the log that counts has all that was ever written to it:
+        nothing was removed or compacted away there."""
+        end = 0
+        for span in [] if self.present is None else self.present.spans:
+            if span.first_offset > end:
+                break
+            end = span.end_offset
+        return end
+
     def elsewhere(self) -> Iterator[Entry]:
         """The records of the other copies, displaced where the present log does not have them."""
         if self.present is None:

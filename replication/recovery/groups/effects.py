@@ -59,13 +59,17 @@ def done(commit: Commit | None) -> list[Range]:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A row of the loss ledger: records [first, end) of one leader epoch that are not back."""
+    """A row of the loss ledger: records [first, end) of one leader epoch that are not back.
+
+    parted_in: the leader epoch in which the leader's log goes on without them; None: not known.
+    """
 
     first: int
     end: int
     leader_epoch: int | None
     is_sure: bool
     finding_id: str | None
+    parted_in: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,8 @@ def reads(commit: Commit, row: Lost, log: LeaderLog) -> bool | None:
         return not log.has_of(row.first, leader_epoch)
     if leader_epoch < row.leader_epoch or log.has_epoch(leader_epoch):
         return None
+    if row.parted_in is not None and leader_epoch >= row.parted_in:
+        return None  # Of a later leader than the copy of the log shows.
     return any(x.leader_epoch == leader_epoch and x.first >= row.end for x in log.lost)
 
 
@@ -198,6 +204,9 @@ def _of_present(result: Effect, now: Commit, log: LeaderLog) -> None:
     may_tell = log.end_is_final or bool(parted)
     if may_tell and log.log_end_offset is not None and now.offset > log.log_end_offset:
         _add(result, BEYOND_END, *(x.finding_id for x in parted))
+        if result.parts_at is None:
+            # Above this log's end it was made on another one, whatever its leader epoch.
+            result.parts_at = min((x.first for x in parted), default=None)
 
 
 def _of_lost_commit(result: Effect, now: Commit | None, lost: Commit, log: LeaderLog) -> None:

@@ -59,18 +59,21 @@ class GroupState:
     """The groups of one cluster.
 
     now: the offsets that count. furthest: by leader epoch the furthest commit that any copy shows.
-    displaced: the newest commit that the present log does not have.
+    displaced: the newest commit that the present log does not have. first: by group its first
+    record in the logs that count.
     """
 
     groups: dict[str, Group] = field(default_factory=dict)
     now: dict[Where, Commit] = field(default_factory=dict)
     furthest: dict[Where, dict[int | None, Commit]] = field(default_factory=dict)
     displaced: dict[Where, Commit] = field(default_factory=dict)
+    first: dict[str, Entry] = field(default_factory=dict)
 
     def take_present(self, entries: Iterable[Entry]) -> None:
         """The records of a log that counts, in its order."""
         for entry in entries:
             kind, key, value = entry.record.kind, entry.record.key, entry.record.value
+            self.first.setdefault(key.get("group", key.get("group_id", "")), entry)
             if kind == OFFSET_COMMIT or kind in (SNAPSHOT, UPDATE):
                 where = _where(entry)
                 if value is None:

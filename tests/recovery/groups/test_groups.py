@@ -13,6 +13,11 @@ import pytest
 
 from replication.cli import main
 from replication.evidence.importer import import_evidence
+from replication.evidence.metadata_log.history import (
+    MetadataHistory,
+    PartitionChange,
+    PartitionRegistration,
+)
 from replication.protocol.ground.model import Span
 from replication.protocol.judgement.bounded import fold_all
 from replication.recovery.groups.affected_groups import GroupsRead, read_groups
@@ -25,6 +30,7 @@ from tests.evidence.messages.from_jars import LAYOUTS
 from tests.evidence.messages.writing import kept, made_up, versions
 from tests.evidence.segment_bytes import Record, batch
 from tests.recovery.groups.coordinator_bytes import (
+    AT,
     OFFSETS,
     beside,
     commit,
@@ -34,7 +40,7 @@ from tests.recovery.groups.coordinator_bytes import (
     record,
     with_leader,
 )
-from tests.recovery.lost_evidence import lines_of, lost_evidence, row
+from tests.recovery.lost_evidence import CLUSTER, TOPIC_ID, lines_of, lost_evidence, row
 
 HERE = Path(__file__).parent
 CAPTURED = HERE / "unclean_election__4.3.0__offsets_too.tgz"
@@ -80,6 +86,77 @@ def test_a_commit_tells_which_records_were_read(tmp_path: Path) -> None:
     assert told(found, "committed_offset", "log_end_offset") == [
         (offset, 5) for offset, _, _ in TOLD_BY_COMMITS
     ]
+
+
+@pytest.mark.parametrize(
+    ("elected", "members", "read"),
+    [
+        ([(0, 5), (1, 7)], True, 0),  # The coordinator's leader epoch began after the loss.
+        ([(0, 2), (1, 5)], True, 2),  # It began before: the group may be as old.
+        ([(0, 5), (1, 7)], False, 2),  # Who had no members may have read before, and told later.
+        ([], True, 2),  # Nothing tells the order.
+    ],
+)
+def test_a_group_that_came_after_the_loss_had_not_read_what_was_lost(
+    elected: list[tuple[int, int]], members: bool, read: int, tmp_path: Path
+) -> None:
+    """By the order of the controllers' log; its commits name no leader epoch."""
+    evidence = lost_evidence(tmp_path, LOST, 9, others=OTHERS)
+    joined = record("GroupMetadata", {"group": "late"}, kept_by_a_member())
+    first = [joined] if members else []
+    both = log(commit(1, 0, group="old")) + log(
+        *first, commit(5, None, group="late"), first=1, leader_epoch=1
+    )
+    with_leader(beside(evidence, {1: both, 2: both}), 2)
+    for entries in evidence.glob(f"broker-*/{OFFSETS}-0/leader-epoch-checkpoint"):
+        entries.write_text("0\n2\n0 0\n1 1\n")
+    imported = import_evidence([evidence])
+    coordinator = next(p.topic_id for p in imported.partitions if p.topic == OFFSETS)
+    loss = elections(TOPIC_ID, [(0, 4), (1, 6)])
+    changes = [*elections(coordinator, elected), *loss]
+    imported.collection.histories[CLUSTER] = history_of(changes)
+    found = read_groups(imported, fold_all(imported.events()), [row(9)])
+    assert told(found, "group", "lost_read") == [("late", read), ("old", 0)]
+
+
+def kept_by_a_member() -> dict[str, Any]:
+    return {
+        "protocolType": "consumer", "generation": 1, "protocol": "range", "leader": "m",
+        "members": [
+            {"memberId": "m", "clientId": "c", "clientHost": "/h", "sessionTimeout": 1,
+             "rebalanceTimeout": 1, "subscription": b"", "assignment": b""}
+        ],
+    }  # fmt: skip
+
+
+def elections(topic_id: str, told_at: list[tuple[int, int]]) -> list[PartitionChange]:
+    """Leader epochs of partition 0, and the metadata offsets at which they began."""
+    states = [PartitionRegistration(topic_id, None, 0, 1, e, e, (1, 2), (1, 2)) for e, _ in told_at]
+    return [
+        PartitionChange(before, after, at, AT, "clean")
+        for before, after, (_, at) in zip([None, *states], states, told_at, strict=False)
+    ]
+
+
+def history_of(changes: list[PartitionChange]) -> MetadataHistory:
+    return MetadataHistory(
+        "m", {}, {}, {}, {}, tuple(changes), (), (), 0, 9, None, (), CLUSTER, None, (), None, ()
+    )
+
+
+def test_the_progress_of_recover_is_no_group_that_was_hurt(tmp_path: Path) -> None:
+    both = log(commit(9, None, group="recovered-0123456789abcdef"), commit(9, None, group="g"))
+    found = hurt(tmp_path, {1: both, 2: both})
+    assert told(found, "group") == [("g",)]
+    (said,) = [s for s in group_sentences(found.affected) if s.startswith("  t-0")]
+    assert "Reset it to 3, where its log and this one part" in said
+
+
+def test_a_commit_of_a_later_leader_epoch_than_the_copy_shows_was_made_on_its_log(
+    tmp_path: Path,
+) -> None:
+    both = log(commit(7, 2))
+    assert told(hurt(tmp_path, {1: both, 2: both}), "lost_read") == [(0,)]
 
 
 def test_without_other_records_a_commit_needs_no_leader_epoch(tmp_path: Path) -> None:
