@@ -48,13 +48,14 @@ def decide(
     *,
     strict: bool = False,
     down: frozenset[int] = frozenset(),
+    away: frozenset[int] = frozenset(),
     elect: int | None = None,
 ) -> Decision:
     """Asks the histories, chooses, and plans. down: brokers that the caller knows to be down, and
-    to have been when their newest copies were made; elect: the replica that the caller chose, in
-    place of what is advised."""
-    copies_of_the_stopped(state, down)
-    found = outlook(state, strict=strict, whole=elect is not None, down=down)
+    to have been when their newest copies were made; away: those that are not to be waited for;
+    elect: the replica that the caller chose, in place of what is advised."""
+    copies_of_the_stopped(state, down | away)
+    found = outlook(state, strict=strict, whole=elect is not None, down=down, away=away)
     choice = choose(found, elect)
     older = [plan_of_older(found, choice, x) for x in found.older]
     return Decision(found, choice, plan_of(found, choice), older)
@@ -121,7 +122,9 @@ def _start_orders(shown: list[Decision]) -> list[dict[str, Any]]:
         by_cluster.setdefault(d.outlook.state.cluster_id, []).append(d)
     found = []
     for cluster_id, of in sorted(by_cluster.items()):
-        order = start_order([(d.choice, d.plan) for d in of])
+        away = frozenset[int]().union(*(d.outlook.away for d in of))
+        down = {c.replica for d in of for c in d.outlook.candidates if not c.runs}
+        order = start_order([(d.choice, d.plan) for d in of], down, away)
         if order.brokers == []:
             continue
         names = [f"{d.outlook.state.topic}-{d.outlook.state.partition}" for d in of]
@@ -160,10 +163,11 @@ def partition_json(decision: Decision) -> dict[str, Any]:
         "rivals": choice.rivals,
         "ranking": choice.ranking,
         "proof": None if choice.proof is None else asdict(choice.proof),
-        "newest_epoch_then_longest_log": by_log_end(state),
+        "newest_epoch_then_longest_log": by_log_end(state, of.away),
         "undecided_because": choice.because,
         "settled_by": choice.settled_by,
         "perhaps_running": perhaps_running(state),
+        "away": sorted(of.away),
         "assuming": sorted(_assuming(decision)),
         "lost_under_every_choice": {t: _ranges(of.gone[t].surely) for t in TIERS},
         "older_copies": [

@@ -97,12 +97,13 @@ class Outlook:
     """Every candidate of one partition. gone: by tier, what is lost whoever leads. more: by two
     candidates, where the first has a promised record that the second lacks. open: the runs of
     offsets at which the histories do not decide all candidates. down: brokers that are down, though
-    the evidence need not tell it."""
+    the evidence need not tell it. away: replicas that stay away, and are no candidates."""
 
     state: State
     line: Timeline
     candidates: list[Candidate]
     down: frozenset[int] = frozenset()
+    away: frozenset[int] = frozenset()
     older: list[Older] = field(default_factory=list)
     gone: dict[str, Lost] = field(default_factory=dict)
     more: dict[tuple[int, int], Lost] = field(default_factory=dict)
@@ -119,21 +120,25 @@ def outlook(
     strict: bool = False,
     whole: bool = False,
     down: frozenset[int] = frozenset(),
+    away: frozenset[int] = frozenset(),
 ) -> Outlook:
     """Asks the histories of a partition for each replica as its next leader.
 
     whole: even where its leader is there and lacks nothing that another replica has. down: brokers
-    of which the caller says that they are down.
+    of which the caller says that they are down; away: that they stay so. Where all replicas stay
+    away one of them has to be waited for: then they are candidates all the same.
     """
     never = _not_to_be_assumed(state)
     histories = _Histories(state, never, strict=strict)
     line = histories.line(histories.rungs()[0])
     trusted = trusted_replicas(state) - struck_at_start(state)
-    result = Outlook(state, line, [], down=down)
+    replicas = [n for n in (line.assigned or line.replicas) if n >= 0]
+    away = away & {*replicas} if {*replicas} - away else frozenset()
+    result = Outlook(state, line, [], down=down | away, away=away)
     result.candidates = [
         Candidate(n, n in trusted, result.runs(n), state.log_is_known(state.replicas.get(n)))
-        for n in (line.assigned or line.replicas)
-        if n >= 0
+        for n in replicas
+        if n not in away
     ]
     leader = present_leader(state)
     if leader is not None and result.runs(leader) and not whole:

@@ -223,10 +223,11 @@ def isr_proof(outlook: Outlook, replica: int) -> IsrProof | None:
     return None
 
 
-def by_log_end(state: State) -> int | None:
+def by_log_end(state: State, away: frozenset[int] = frozenset()) -> int | None:
     """Whom the newest last epoch, then the longest log, would choose: told beside the advice, and
-    never what it rests on."""
-    known = [r for r in state.replicas.values() if state.log_is_known(r)]
+    never what it rests on. away: who is not waited for."""
+    there = (r for n, r in state.replicas.items() if n not in away)
+    known = [r for r in there if state.log_is_known(r)]
     if not known:
         return None
 

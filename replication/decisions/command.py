@@ -10,7 +10,8 @@ from replication import progress
 from replication.decisions.answer import as_json, decide, exit_status
 from replication.decisions.script import NoScript, script
 from replication.decisions.state_file import BadState, begin, count, next_step, passed, read
-from replication.decisions.words import next_step_text, text
+from replication.decisions.step_words import next_step_text
+from replication.decisions.words import text
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.bounded import FoldedPartition
 from replication.reports.safe_text import plain_json, plain_values
@@ -43,6 +44,14 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "all). The evidence need not show it; their copies are what they come back with",
     )
     command.add_argument(
+        "--away",
+        type=_numbers,
+        default=frozenset(),
+        metavar="N,..",
+        help="the brokers that stay down for long, or whose disks are gone: nobody waits for them, "
+        "and the plan does without them",
+    )
+    command.add_argument(
         "--elect",
         type=int,
         metavar="N",
@@ -72,13 +81,16 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def _brokers(text: str) -> frozenset[int]:
     """Broker numbers, separated by commas; ALL for `all`."""
-    if text == "all":
-        return ALL
+    return ALL if text == "all" else _numbers(text, ", or write all")
+
+
+def _numbers(text: str, others: str = "") -> frozenset[int]:
+    """Broker numbers, separated by commas."""
     try:
         return frozenset(int(number) for number in text.split(","))
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text}: name brokers by their numbers, such as 1,3, or write all"
+            f"{text}: name brokers by their numbers, such as 1,3{others}"
         ) from None
 
 
@@ -91,6 +103,7 @@ def run(options: argparse.Namespace, folded: list[FoldedPartition], incident: st
             f.state,
             strict=options.strict,
             down=_replicas(f.state) if options.down == ALL else options.down,
+            away=options.away,
             elect=options.elect,
         )
         for f in progress.steps(folded, "partitions asked for")

@@ -81,6 +81,11 @@ _PREFERRED_Z = (
 )
 _START = "kafka-server-start.sh -daemon CONFIG"
 _STOP = "kafka-server-stop.sh"
+_CONTROLLER = "kafka-server-start.sh -daemon CONTROLLER_CONFIG"
+_COMBINED = (
+    "leave it out where all run, and where the brokers are the controllers "
+    "(process.roles=broker,controller): then nobody is elected before a majority of them runs"
+)
 _SEGMENTS = "$(ls SAFE/broker-{broker}/{topic}-{partition}/*.log | paste -s -d,)"
 _READS = "nothing to undo: it only reads"
 _UNAVAILABLE = "Topic: {topic} Partition: {partition} among others; else it has a leader: stop here"
@@ -90,6 +95,7 @@ _IS_NAMED = r"offset: {offset}(\s|$)"
 # What is printed by a tool that cannot run, or reach anything, is neither of these.
 _SAME = "^same$"
 _LISTS_ITSELF = r"\bJps$"
+_RUNS = r"\bKafka$"
 _HAS_TOPIC = r"Topic: ?{topic}\s"
 # A broker that has records to recover or to fetch takes its time.
 _STARTS, _CATCHES_UP = 300, 900
@@ -101,6 +107,7 @@ PUT_BACK = "put_back"
 COPY, DUMP, STOP, START, FOLLOW = "copy", "dump", "stop", "start", "start_to_follow"
 LEAD, LEAD_UNCLEANLY = "start_to_lead", "start_to_lead_uncleanly"
 ELECT, PREFER, UNCLEAN_OFF, LEADERLESS = "elect_uncleanly", "prefer", "unclean_off", "leaderless"
+CONTROLLERS = "start_controllers"
 
 ROWS = (
     Row(COPY, (0, 8), None, BOTH,
@@ -126,6 +133,14 @@ ROWS = (
     Row(STOP, (0, 8), None, BOTH, _STOP, "jps", "Jps, and no Kafka", _START,
         "until it is started again the partitions that it leads have other leaders, or none",
         shows=_LISTS_ITSELF, hides="Kafka", within=_STARTS, at_broker=True),
+    Row(CONTROLLERS, (2, 8), (3, 7), (KRAFT,), _CONTROLLER, "jps", "Kafka", _STOP,
+        "on the machine of each controller that is down; " + _COMBINED, shows=_RUNS,
+        within=_STARTS),
+    Row(CONTROLLERS, (3, 7), None, (KRAFT,), _CONTROLLER,
+        "kafka-metadata-quorum.sh --bootstrap-controller C describe --status",
+        "LeaderId with the number of a controller", _STOP,
+        "on the machine of each controller that is down; C is one of them, host:port; "
+        + _COMBINED, "KIP-919", shows=r"LeaderId:\s+[0-9]", within=_STARTS),
     Row(START, (0, 8), (2, 2), (ZOOKEEPER,), _START, _IDS_Z, "{broker} among the brokers", _STOP,
         shows=r"[\[ ]{broker}[\],]", within=_STARTS, at_broker=True),
     Row(START, (2, 2), None, BOTH, _START, _IDS_B, "a line with id: {broker}", _STOP,

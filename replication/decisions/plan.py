@@ -107,6 +107,7 @@ class _Steps:
         for c in candidates:
             words = f"Copy the partition's directory of broker {c.replica}."
             self._add(commands.COPY, c.replica, words)
+        self._add_controllers()
         for c in candidates:
             if c.runs:
                 words = f"Stop broker {c.replica}, so that nobody fetches or leads meanwhile."
@@ -133,6 +134,8 @@ class _Steps:
         for number in self._to_copy():
             self._add(commands.COPY, number, f"Copy the partition's directory of broker {number}.")
         for copy in self.chosen.copies if self.chosen is not None else ():
+            if copy.replica in self.outlook.away:
+                continue
             told = ranges_in_words(copy.ranges)
             words = f"See in the copy of broker {copy.replica} the records at stake: {told}."
             self._add(commands.DUMP, copy.replica, words, first=copy.ranges[0][0])
@@ -140,6 +143,7 @@ class _Steps:
             return
         number = self.chosen.replica
         others = [c for c in self.outlook.candidates if c.replica != number]
+        self._add_controllers()
         stops = [c for c in others if c.runs] if self._must_be_alone() else []
         for c in stops:
             words = f"Stop broker {c.replica}, so that only broker {number} can be elected."
@@ -148,6 +152,12 @@ class _Steps:
             self._add_start(number, ask=any(c.runs and c not in stops for c in others))
         elif self.choice.advice == ELECT:
             self._add_election(number)
+        if self._followers_stop_without_the_setting():
+            words = (
+                "Allow unclean elections of this topic: without that a follower that has more than "
+                "its leader stops its broker."
+            )
+            self._add(commands.ELECT, number, words)
         for c in others:
             cuts = c.replica in self._cut()
             if c.replica in self.choice.safe and not cuts and c not in stops:
@@ -157,16 +167,24 @@ class _Steps:
             )
             words = f"Start broker {c.replica} once broker {number} leads{why}."
             self._add(commands.FOLLOW, c.replica, words, cuts=cuts)
-        if self.choice.advice == ELECT and self._followers_need_the_setting():
+        if self._followers_stop_without_the_setting() or (
+            self.choice.advice == ELECT and self._followers_need_the_setting()
+        ):
             words = (
                 "Take the setting back, once each of them follows: without it one that has more "
                 "than its leader stops its broker."
             )
             self._add(commands.UNCLEAN_OFF, number, words)
-        preferred = self.outlook.candidates[0].replica
-        if self.outlook.line.assigned is not None and preferred != number:
+        preferred = next(iter(self.outlook.line.assigned or (number,)))
+        if preferred != number and preferred not in self.outlook.away:
             words = f"If broker {preferred} is to lead as before: once it is in the ISR, elect it."
             self._add(commands.PREFER, preferred, words)
+
+    def _add_controllers(self) -> None:
+        """Before the first broker: where none runs nobody knows whether a controller does."""
+        if not any(c.runs for c in self.outlook.candidates):
+            words = "See that the controllers have a leader: start first those that are down."
+            self._add(commands.CONTROLLERS, None, words)
 
     def _add_start(self, number: int, *, ask: bool) -> None:
         """Its mere start elects it. ask: some broker is there that can be asked for the leader."""
@@ -174,8 +192,9 @@ class _Steps:
         if self.choice.leader is None and (ask or (row is not None and "--zookeeper" in row.check)):
             self._add(commands.LEADERLESS, None, "See that nobody leads the partition by now.")
         if_down = " if it is down" if self._chosen_runs() else ""
-        words = f"Start broker {number}{if_down}, and no other before it."
-        self._add(commands.LEAD, number, words)
+        first = _not_yet(self.outlook, self.choice, traps(self.outlook, self.choice))
+        alone = ", and no other before it" if first or self._must_be_alone() else ""
+        self._add(commands.LEAD, number, f"Start broker {number}{if_down}{alone}.")
         if self._may_leave_the_isr(number):
             words = f"If nobody leads the partition then: elect broker {number} uncleanly."
             self._add(commands.ELECT, number, words)
@@ -185,7 +204,7 @@ class _Steps:
         ISR while others of it count as alive, as they do for a session after the controllers came
         back (4.3.0: seen; ReplicationControlManager.handleBrokerFenced)."""
         isr = self.outlook.state.registration.isr
-        down = {c.replica for c in self.outlook.candidates if not c.runs}
+        down = {c.replica for c in self.outlook.candidates if not c.runs} | self.outlook.away
         return isr is None or (self.mode == "kraft" and bool({*isr} & down - {number}))
 
     def _add_election(self, number: int) -> None:
@@ -220,6 +239,13 @@ class _Steps:
             told is not False and setting_is_heeded(self.release, self.mode)
         )
 
+    def _followers_stop_without_the_setting(self) -> bool:
+        """Whether one that was elected by its start has followers with more than it has, in such a
+        release: seen on 1.1.1, after the only member of the ISR had lost its tail."""
+        is_on = self.outlook.state.settings.unclean_leader_election is True
+        need = self._followers_need_the_setting() and not is_on
+        return self.choice.advice == START and need and bool(self._cut())
+
     def _followers_need_the_setting(self) -> bool:
         """Whether a follower that has more than its leader stops its broker for good, unless
         unclean elections are allowed: where logs may be cut by the high watermark (seen on
@@ -246,8 +272,8 @@ class _Steps:
 
     def _cut(self) -> set[int]:
         """Who has a record that the chosen one lacks, and may lose it with its first fetch."""
-        chosen = self.chosen
-        return set() if chosen is None else {x.replica for x in chosen.copies if x.ranges}
+        copies = () if self.chosen is None else self.chosen.copies
+        return {x.replica for x in copies if x.ranges} - self.outlook.away
 
     def _others_may_be_elected(self) -> bool:
         return any(t.name == UNCLEAN_IS_ON for t in traps(self.outlook, self.choice))
@@ -332,6 +358,9 @@ def _not_yet(outlook: Outlook, choice: Choice, found: list[Trap]) -> list[NotYet
             result.setdefault(
                 copy.replica, "its first fetch would cut records that the chosen leader lacks"
             )
+    for n in outlook.away if chosen is not None else ():
+        why = "it is to stay away until another one leads, and its directory is copied"
+        result.setdefault(n, why)
     others = [c for c in outlook.candidates if c.replica != choice.replica]
     by_itself = any(t.name == UNCLEAN_IS_ON for t in found)
     for c in others:

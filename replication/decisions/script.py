@@ -8,6 +8,8 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+from replication.decisions.commands import CONTROLLERS
+
 # What Kafka allows a topic to be called: nothing that a shell could read as anything else.
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -20,7 +22,7 @@ HEAD = r"""#!/usr/bin/env bash
 # LOG_DIR the log directory that the partition lies in (LOG_DIR_2 for broker 2, where they differ),
 # CONFIG the brokers' properties (CONFIG_2 ..). AT_2='ssh kafka2' runs commands on the machine of
 # broker 2; without it they are shown for you to run there. YES=1 asks nothing. WAIT: how many
-# seconds to ask each check again, in place of what the plan says.
+# seconds to ask each check again, in place of what the plan says.{controller}
 set -u
 : "${{B:?a bootstrap server}}"{need_zookeeper}
 : "${{SAFE:?a folder elsewhere}}"
@@ -34,6 +36,8 @@ FUNCTIONS = r"""
 fill() {  # BROKER TEXT: the names of this cluster in the place of those of the plan
   local directory=LOG_DIR_$1 config=CONFIG_$1 text=$2
   text=${text//--bootstrap-server B/--bootstrap-server $B}
+  text=${text//--bootstrap-controller C/--bootstrap-controller ${C:-C}}
+  text=${text//-daemon CONTROLLER_CONFIG/-daemon ${CONTROLLER_CONFIG:-CONTROLLER_CONFIG}}
   text=${text//--zookeeper Z/--zookeeper $Z}
   text=${text//zookeeper-shell.sh Z/zookeeper-shell.sh $Z}
   text=${text//LOG_DIR\//${!directory:-$LOG_DIR}/}
@@ -51,11 +55,12 @@ ask() {  # QUESTION: y goes on, s skips the step, anything else stops
 }
 
 at() {  # BROKER WHERE COMMAND: runs it here, or on the broker's machine
-  local how=AT_$1
+  local how=AT_$1 who="broker $1"
+  [ "$1" = controller ] && who="a controller"
   if [ "$2" = here ]; then bash -c "$3"
   elif [ -n "${!how:-}" ]; then ${!how} "$3"
   else
-    echo "   on the machine of broker $1: $3"
+    echo "   on the machine of $who: $3"
     return 99
   fi
 }
@@ -103,6 +108,13 @@ step() {
 """
 
 
+CONTROLLER = """
+# C: a controller, host:port. CONTROLLER_CONFIG: its properties. AT_controller='ssh kafka9': how to
+# reach its machine. Where several are down, start the others yourself."""
+# What a check names that can be asked from any machine.
+ASK_FROM_HERE = ("bootstrap-server", "bootstrap-controller", "zookeeper")
+
+
 class NoScript(ValueError):
     """The plan cannot be a script; the text says why."""
 
@@ -124,12 +136,17 @@ def script(row: dict[str, Any]) -> str:
     return "".join(_parts(row, name))
 
 
+def _is_of_controllers(step: dict[str, Any]) -> bool:
+    return bool(step["action"] == CONTROLLERS)
+
+
 def _parts(row: dict[str, Any], name: str) -> Iterator[str]:
     asks_zookeeper = any("zookeeper" in f"{s['command']} {s['check']}" for s in row["steps"])
     chosen = "keeps every choice open" if row["replica"] is None else f"broker {row['replica']}"
     yield HEAD.format(
         what=f"{name}, {chosen}",
         zookeeper=", Z a ZooKeeper connection string" if asks_zookeeper else "",
+        controller=CONTROLLER if any(map(_is_of_controllers, row["steps"])) else "",
         need_zookeeper='\n: "${Z:?a ZooKeeper connection string}"' if asks_zookeeper else "",
     )
     yield FUNCTIONS
@@ -142,8 +159,8 @@ def _parts(row: dict[str, Any], name: str) -> Iterator[str]:
         check = step["command"] if step["check"] == "the same command" else step["check"]
         words = [
             str(step["number"]),
-            str(step["broker"] or 0),
-            "there" if step["at_broker"] else "here",
+            "controller" if _is_of_controllers(step) else str(step["broker"] or 0),
+            "there" if step["at_broker"] or _is_of_controllers(step) else "here",
             step["words"],
             step["command"],
             check,
@@ -151,7 +168,7 @@ def _parts(row: dict[str, Any], name: str) -> Iterator[str]:
             step["hides"] or "",
             step["prints"],
             back,
-            "here" if "bootstrap-server" in check or "zookeeper" in check else "there",
+            "here" if any(each in check for each in ASK_FROM_HERE) else "there",
             str(step["within"]),
         ]
         yield f"\nstep {' '.join(shlex.quote(word) for word in words)}\n"

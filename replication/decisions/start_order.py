@@ -1,9 +1,11 @@
 """In which order to start the brokers, over all partitions: whom a plan waits for comes first."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 
+from replication.decisions import commands
 from replication.decisions.choosing import ELECT, START, Choice
 from replication.decisions.plan import Plan
 
@@ -13,32 +15,49 @@ Wait = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class StartOrder:
-    """brokers: who is to start or to lead before others, in an order that keeps every plan; None
-    where there is none. ring: then brokers of which each has to lead before the next one starts,
-    and the last one before the first, with the places of the partitions that say so."""
+    """brokers: all that are to start, in an order that keeps every plan; none where no plan has one
+    wait, None where there is no such order. ring: then brokers of which each has to lead before the
+    next one starts, and the last one before the first, with the places of the partitions that say
+    so."""
 
     brokers: list[int] | None
     ring: list[tuple[int, int, list[int]]]
 
 
-def start_order(planned: Sequence[tuple[Choice, Plan]]) -> StartOrder:
-    """The order that all plans together leave."""
+def start_order(
+    planned: Sequence[tuple[Choice, Plan]],
+    down: AbstractSet[int] = frozenset(),
+    away: AbstractSet[int] = frozenset(),
+) -> StartOrder:
+    """The order that all plans together leave. down: all brokers that are to start in the end;
+    away: those that stay down."""
     waits: list[Wait] = [
         (place, choice.replica, n.broker)
         for place, (choice, plan) in enumerate(planned)
         if choice.replica is not None and choice.advice in (START, ELECT)
         for n in plan.not_yet
+        if n.broker not in away
     ]
+    # In which order the steps of the plans have them: kept as far as the others leave it.
+    steps = {
+        (choice.replica, step.broker)
+        for choice, plan in planned
+        for step in plan.steps
+        if step.action == commands.FOLLOW and choice.replica is not None
+    }
     before: dict[int, set[int]] = {}
     for _, first, then in waits:
         before.setdefault(first, set())
         before.setdefault(then, set()).add(first)
+    for broker in down if before else ():
+        before.setdefault(broker, set())
     order: list[int] = []
     while len(order) < len(before):
-        ready = sorted(b for b in before if b not in order and before[b] <= set(order))
+        ready = [b for b in before if b not in order and before[b] <= set(order)]
         if not ready:
             return StartOrder(None, _ring(waits, {b: before[b] - set(order) for b in before}))
-        order.append(ready[0])
+        late = {then for first, then in steps if first not in order}
+        order.append(min(ready, key=lambda b: (b in late, b)))
     return StartOrder(order, [])
 
 

@@ -1,7 +1,9 @@
-"""A step of a plan in words: its command, its check, and how to take it back."""
+"""A plan and its steps in words: its command, its check, and how to take it back."""
 
 from collections.abc import Iterator
 from typing import Any
+
+from replication.reports.vocabulary import name
 
 
 def step_words(step: dict[str, Any]) -> Iterator[str]:
@@ -30,3 +32,21 @@ def _until(step: dict[str, Any]) -> str:
     """How long what a check prints may be something else."""
     seconds = step["within"]
     return f"; ask again until it does, for up to {seconds} s" if seconds else ""
+
+
+def plan_words(row: dict[str, Any]) -> Iterator[str]:
+    """The plan of a partition, step by step; nothing where it has none."""
+    if not row["steps"]:
+        return
+    yield "  Plan (nothing of it was run; go on only where the check prints what it must)"
+    if not row["release_known"]:
+        yield "    Nothing tells the release: these are the commands of 4.3. Call it with --kafka."
+    for step in row["steps"]:
+        yield f"    {step['number']}. {step['words']}"
+        yield from step_words(step)
+
+
+def next_step_text(row: dict[str, Any], step: dict[str, Any], done: int, of: int) -> str:
+    """The step that comes next of a plan that is carried out step by step."""
+    lines = [f"Step {done + 1} of {of}, {name(row)}: {step['words']}", *step_words(step)]
+    return "\n".join(lines) + "\n"

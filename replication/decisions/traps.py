@@ -65,7 +65,7 @@ def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
             f"The first fetch after the election cuts {_brokers(cut)} within milliseconds. Copy "
             "the directories before, not after."
         )))  # fmt: skip
-    down = [c.replica for c in outlook.candidates if not c.runs]
+    down = [*(c.replica for c in outlook.candidates if not c.runs), *outlook.away]
     # Seen on brokers of 2.8.2 and 4.3.0; KRaft renames it since 3.7 (KAFKA-14616).
     gone = "it lies there of no use"
     if mode == "kraft" and (release is None or release >= (3, 7)):

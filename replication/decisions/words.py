@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from replication.decisions.ranges import overlap
-from replication.decisions.step_words import step_words
+from replication.decisions.step_words import plan_words, step_words
 from replication.protocol.histories.assumptions import ASSUMPTIONS
 from replication.reports.inventory_words import counted
 from replication.reports.natural import names
@@ -101,6 +101,17 @@ def _start_order(order: dict[str, Any]) -> Iterator[str]:
     yield "  cut in the others comes back from the copies, by `replication-analyzer recover`."
 
 
+def _taken_to_run(row: dict[str, Any]) -> Iterator[str]:
+    """Whose state the plan hangs on where nobody leads, though nothing tells it."""
+    up = [c["replica"] for c in row["candidates"] if c["runs"]]
+    if up and row["occasion"] != "leader_lacks_records":
+        yield (
+            f"  Nothing tells that {_brokers(up)} {'is' if len(up) == 1 else 'are'} down, so it is "
+            "taken that they run. If not, name them by --down, too: one that crashed is elected "
+            "otherwise."
+        )
+
+
 def _is_all_one(row: dict[str, Any]) -> bool:
     """Whether it makes no difference which replica leads, and nothing is lost already."""
     lost = any(row["lost_under_every_choice"].values())
@@ -191,6 +202,8 @@ def partition_lines(row: dict[str, Any]) -> Iterator[str]:
     isr = "not known" if row["isr"] is None else ",".join(map(str, row["isr"])) or "empty"
     last = "" if row["last_leader"] is None else f"; broker {row['last_leader']} led last"
     yield f"{name(row)}: {OCCASIONS[row['occasion']]} (ISR {isr}{last})"
+    if row["away"]:
+        yield f"  Not waited for, as you said: {_brokers(row['away'])}."
     yield from _advice(row)
     yield from _lost_anyway(row)
     gone = any(row["lost_under_every_choice"].values())
@@ -206,6 +219,7 @@ def partition_lines(row: dict[str, Any]) -> Iterator[str]:
             "directory was copied: then the copy ends early."
         )
         yield f"  If it was down, call it with --down {told}: less is left open then."
+    yield from _taken_to_run(row)
     if any(c["copies"] for c in row["candidates"]):
         yield (
             "  What another copy has comes back from the directories copied before, by "
@@ -219,7 +233,7 @@ def partition_lines(row: dict[str, Any]) -> Iterator[str]:
         )
     for trap in row["traps"]:
         yield f"  TRAP  {trap['text']}"
-    yield from _steps(row)
+    yield from plan_words(row)
 
 
 def _advice(row: dict[str, Any]) -> Iterator[str]:
@@ -295,7 +309,8 @@ def _lost_anyway(row: dict[str, Any]) -> Iterator[str]:
         if ranges
     ]
     if told:
-        yield f"  Lost whoever leads, since no replica has them any more: {'; '.join(told)}."
+        none = "none of these has them" if row["away"] else "no replica has them any more"
+        yield f"  Lost whoever leads, since {none}: {'; '.join(told)}."
     for x in row["older_copies"]:
         yield (
             f"  A copy of broker {x['replica']} ({x['kind']}) has {_ranges(x['alone'])}, records "
@@ -377,20 +392,3 @@ def _brokers(numbers: Sequence[int]) -> str:
 def _some(told: Sequence[str], between: str = ", ") -> str:
     more = len(told) - MOST_NAMED
     return between.join(told[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _steps(row: dict[str, Any]) -> Iterator[str]:
-    if not row["steps"]:
-        return
-    yield "  Plan (nothing of it was run; go on only where the check prints what it must)"
-    if not row["release_known"]:
-        yield "    Nothing tells the release: these are the commands of 4.3. Call it with --kafka."
-    for step in row["steps"]:
-        yield f"    {step['number']}. {step['words']}"
-        yield from step_words(step)
-
-
-def next_step_text(row: dict[str, Any], step: dict[str, Any], done: int, of: int) -> str:
-    """The step that comes next of a plan that is carried out step by step."""
-    lines = [f"Step {done + 1} of {of}, {name(row)}: {step['words']}", *step_words(step)]
-    return "\n".join(lines) + "\n"

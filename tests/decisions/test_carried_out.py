@@ -21,6 +21,8 @@ TOOLS = {
     "kafka-broker-api-versions.sh": 'for f in "$HERE"/runs-*; do echo "(id: ${f##*-} )"; done',
     "kafka-leader-election.sh": 'ls "$HERE" | sed -n "s/runs-//p" | head -1 > "$HERE/leader"',
     "kafka-dump-log.sh": 'cat "${@: -1}"',
+    "kafka-metadata-quorum.sh": '[ "$2" = c:9093 ] && ls "$HERE"/runs-controller > /dev/null &&'
+    ' echo "LeaderId: 9"',
     "kafka-topics.sh": r"""
 line="\tTopic: orders\tPartition: 0\tLeader: %s\tReplicas: 1,2,3\tIsr: %s\n"
 case "$*" in
@@ -98,7 +100,8 @@ def carried_out(tmp_path: Path, **more: str) -> subprocess.CompletedProcess[str]
         "SAFE": str(tmp_path / "safe"), "YES": "1", "WAIT": "2",
         **{f"LOG_DIR_{n}": str(tmp_path / f"disk-{n}") for n in (1, 2, 3)},
         **{f"CONFIG_{n}": f"broker-{n}" for n in (1, 2, 3)},
-        **{f"AT_{n}": "bash -c" for n in (1, 2, 3)},
+        **{f"AT_{n}": "bash -c" for n in (1, 2, 3, "controller")},
+        "C": "c:9093", "CONTROLLER_CONFIG": "of-controller",
     }  # fmt: skip
     return subprocess.run(
         [str(tmp_path / "plan.sh")],

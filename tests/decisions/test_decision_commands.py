@@ -5,6 +5,7 @@ import re
 import pytest
 
 from replication.decisions.commands import (
+    CONTROLLERS,
     ELECT,
     KRAFT,
     LEAD_UNCLEANLY,
@@ -22,7 +23,8 @@ PLACES = [
     for mode in controllers_of(".".join(map(str, branch)))
 ]
 # Where the setting alone elects nobody, the start after it does: no other release has that step.
-ACTIONS = sorted({row.action for row in ROWS} - {LEAD_UNCLEANLY})
+# ZooKeeper has no controllers of their own to start.
+ACTIONS = sorted({row.action for row in ROWS} - {LEAD_UNCLEANLY, CONTROLLERS})
 NAMES = {"topic": "t", "partition": 0, "broker": 1, "directory": "d", "offset": 7}
 
 
@@ -45,6 +47,11 @@ def test_the_start_that_elects_uncleanly_is_where_the_setting_does_not() -> None
         assert elects is not None
         starts = row_of(LEAD_UNCLEANLY, branch, mode)
         assert (starts is not None) is elects.sets_only, (branch, mode)
+
+
+def test_controllers_are_started_where_they_are_servers_of_their_own() -> None:
+    for branch, mode in PLACES:
+        assert (row_of(CONTROLLERS, branch, mode) is not None) is (mode == KRAFT), (branch, mode)
 
 
 def test_what_was_tried_is_of_rows_that_are_there() -> None:

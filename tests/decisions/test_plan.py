@@ -3,7 +3,10 @@
 import pytest
 
 from replication.decisions.answer import Decision, decide, partition_json
+from replication.decisions.choosing import ELECT, START
+from replication.decisions.plan import plan_of
 from replication.decisions.step_words import step_words
+from replication.decisions.words import partition_lines
 from replication.machine.scenario_check import fold_steps
 from tests.decisions.told_stories import A, B, C, story
 
@@ -41,7 +44,8 @@ def test_an_election_where_all_are_down(version: str, mode: str, elects: list[st
     found = planned(version, mode, A, B, C)
     # Without the setting a follower that has more than its leader stops its broker: it stays on.
     off_last = ["unclean_off"] if "start_to_lead_uncleanly" in elects else []
-    assert actions(found) == [*COPIES, *elects, *FOLLOW, *off_last, "prefer"]
+    first = ["start_controllers"] if mode == "kraft" else []
+    assert actions(found) == [*COPIES, *first, *elects, *FOLLOW, *off_last, "prefer"]
     assert found.choice.as_asked
     assert any(s.shows == rf"Partition: 0\s+Leader: {C}\s" for s in found.plan.steps)
 
@@ -89,9 +93,10 @@ def test_nobody_is_asked_while_nobody_runs() -> None:
     """With KRaft a broker answers; where none runs the step is left out."""
     world = story("kafka=4.1.0 controller=kraft unclean=no elr=off", ALONE).world
     found = decide(fold_steps(world), down=frozenset([A, B, C]))
-    assert actions(found)[:2] == ["copy", "start_to_lead"]
+    assert actions(found)[:3] == ["copy", "start_controllers", "start_to_lead"]
     asked = decide(fold_steps(world), down=frozenset([A]))
     assert "leaderless" in actions(asked)
+    assert "start_controllers" not in actions(asked), "who runs has a controller"
 
 
 def test_a_step_says_how_long_to_ask_its_check() -> None:
@@ -100,3 +105,61 @@ def test_a_step_says_how_long_to_ask_its_check() -> None:
         asked = f"ask again until it does, for up to {step['within']} s"
         assert (asked in "\n".join(step_words(step))) is (step["within"] > 0)
     assert {step["action"] for step in steps if not step["within"]} == {"copy", "dump"}
+
+
+@pytest.mark.parametrize(
+    ("version", "unclean", "needs"),
+    [("1.1.1", "no", True), ("1.1.1", "yes", False), ("2.8.1", "no", False)],
+)
+def test_a_follower_with_more_than_its_leader_needs_the_setting(
+    version: str, unclean: str, needs: bool
+) -> None:
+    """Seen on 1.1.1: without it the follower stops its broker, and is never in the ISR."""
+    given = f"kafka={version} controller=zookeeper unclean={unclean}"
+    lines = ["produce A x acks=1", "fetch C", "isr remove=B,C", "crash A kind=process", "fence A"]
+    found = decide(fold_steps(story(given, lines).world), down=frozenset([A, B, C]), elect=B)
+    found.choice.advice = START
+    found.outlook.state.settings.unclean_leader_election = unclean == "yes"
+    told = [(s.action, s.broker) for s in plan_of(found.outlook, found.choice).steps]
+    sets = ("elect_uncleanly", B)
+    assert (sets in told) is needs
+    if needs:
+        follows = [n for n, (action, _) in enumerate(told) if action == "start_to_follow"]
+        assert told.index(("start_to_lead", B)) < told.index(sets) < follows[0]
+        assert follows[-1] < told.index(("unclean_off", B))
+
+
+def test_who_stays_away_is_not_waited_for() -> None:
+    """A alone has x, and is gone for long: the plan does without it, and says not to start it."""
+    world = story("kafka=4.1.0 controller=kraft unclean=no elr=off", ALONE).world
+    waited = decide(fold_steps(world), down=frozenset([A, B, C]))
+    assert (waited.choice.advice, waited.choice.replica) == (START, A)
+    found = decide(fold_steps(world), down=frozenset([B, C]), away=frozenset([A]))
+    assert found.choice.replica in (B, C)
+    assert found.choice.advice == ELECT
+    assert A not in {s.broker for s in found.plan.steps}
+    assert [n.broker for n in found.plan.not_yet] == [A]
+    row = partition_json(found)
+    assert (row["away"], [c["replica"] for c in row["candidates"]]) == ([A], [B, C])
+    assert "Not waited for, as you said: broker 1." in "\n".join(partition_lines(row))
+    every = decide(fold_steps(world), away=frozenset([A, B, C]))
+    assert every.choice.replica == A, "one of them has to be waited for"
+
+
+def test_a_start_that_harms_nothing_need_not_be_the_first() -> None:
+    world = story("kafka=4.1.0 controller=kraft unclean=no elr=off", ALONE).world
+    (leads,) = [
+        s
+        for s in decide(fold_steps(world), down=frozenset([A, B, C])).plan.steps
+        if s.action == "start_to_lead"
+    ]
+    assert leads.words == "Start broker 1."
+
+
+def test_who_is_taken_to_run_is_said() -> None:
+    world = story("kafka=4.1.0 controller=kraft unclean=no elr=off", ALONE).world
+    some = partition_json(decide(fold_steps(world), down=frozenset([A])))
+    told = "\n".join(partition_lines(some))
+    assert "Nothing tells that brokers 2, 3 are down, so it is taken that they run." in told
+    all_down = partition_json(decide(fold_steps(world), down=frozenset([A, B, C])))
+    assert "taken that" not in "\n".join(partition_lines(all_down))

@@ -3,7 +3,8 @@
 import pytest
 
 from replication.decisions.choosing import ELECT, START, UNDECIDED, Choice
-from replication.decisions.plan import NotYet, Plan
+from replication.decisions.commands import FOLLOW
+from replication.decisions.plan import NotYet, Plan, Step
 from replication.decisions.start_order import start_order
 
 
@@ -15,6 +16,24 @@ def planned(leader: int | None, *waiting: int, advice: str = START) -> tuple[Cho
 def test_who_is_waited_for_comes_first() -> None:
     plans = [planned(3, 1), planned(2, 3, advice=ELECT), planned(2)]
     assert start_order(plans).brokers == [2, 3, 1]
+
+
+def test_all_that_start_in_the_end_are_named_but_who_stays_away() -> None:
+    """Broker 2 waits for nobody; 4 stays away."""
+    plans = [planned(3, 1, 4)]
+    assert start_order(plans, {1, 2, 3}, {4}).brokers == [2, 3, 1]
+
+
+def test_steps_that_wait_for_a_leader_come_after_it_where_that_is_possible() -> None:
+    choice, plan = planned(3, 1)
+    plan.steps.append(following(2))
+    assert start_order([(choice, plan)], {1, 2, 3}).brokers == [3, 1, 2]
+    assert start_order([(choice, plan), planned(2, 3)], {1, 2, 3}).brokers == [2, 3, 1]
+
+
+def following(broker: int) -> Step:
+    told = ("kafka-server-start.sh", True, "", "", "", None, 0, None, None, "", ())
+    return Step(FOLLOW, broker, "Start it once another leads.", *told)
 
 
 @pytest.mark.parametrize("plans", [[], [planned(1)], [planned(None, 1, 2, advice=UNDECIDED)]])

@@ -82,6 +82,12 @@ def _settings(cluster: Cluster, scratch: Path) -> dict[str, str]:
         "B": ",".join(f"127.0.0.1:{port}" for port in cluster.external.values()),
         "Z": f"127.0.0.1:{cluster.meeting_port}",
     }
+    if cluster.version.kraft:  # It runs already.
+        found |= {
+            "C": f"127.0.0.1:{cluster.controller_port}",
+            "CONTROLLER_CONFIG": "none",
+            "AT_controller": "bash -c true",
+        }
     for n in cluster.brokers:
         config = _config(cluster, n)
         found[f"LOG_DIR_{n}"] = str(cluster.data(n)[0])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kafka_lab.cluster import Cluster
+from tests.kafka_lab.node_settings import CONTROLLER_ID
 from tests.kafka_lab.processes import LabTimeout
 
 TOOL_SECONDS = 120.0
@@ -67,12 +68,14 @@ class Hands:
         if command.startswith("kafka-server-start.sh"):
             return self._start(broker)
         if command.startswith("kafka-server-stop.sh"):
+            assert broker is not None, command
             running = self.cluster.running(broker)
             if running:
                 self.cluster.terminate(broker)
             return int(not running), "" if running else "No kafka server to stop"
         if command == "jps":
-            return 0, "2 Jps\n1 Kafka" if self.cluster.running(broker) else "2 Jps"
+            runs = self.cluster.running(CONTROLLER_ID if broker is None else broker)
+            return 0, "2 Jps\n1 Kafka" if runs else "2 Jps"
         self.scratch.mkdir(parents=True, exist_ok=True)
         found = subprocess.run(
             ["bash", "-c", self.filled(command, broker)],
@@ -86,7 +89,12 @@ class Hands:
         )
         return found.returncode, found.stdout
 
-    def _start(self, broker: int) -> tuple[int, str]:
+    def _start(self, broker: int | None) -> tuple[int, str]:
+        """broker: None for the controllers, of which the laboratory has one."""
+        if broker is None:
+            if not self.cluster.running(CONTROLLER_ID):
+                self.cluster.start_keeper()
+            return 0, ""
         if self.cluster.running(broker):
             return 0, "it runs already"
         try:
@@ -101,6 +109,8 @@ class Hands:
             f"127.0.0.1:{self.cluster.external[b]}" for b in self.cluster.answering()
         ) or next(f"127.0.0.1:{port}" for port in self.cluster.external.values())
         command = re.sub(r"--bootstrap-server B\b", f"--bootstrap-server {named}", command)
+        controller = f"--bootstrap-controller 127.0.0.1:{self.cluster.controller_port}"
+        command = re.sub(r"--bootstrap-controller C\b", controller, command)
         zookeeper = f"127.0.0.1:{self.cluster.meeting_port}"
         command = re.sub(r"(--zookeeper|zookeeper-shell\.sh) Z\b", rf"\1 {zookeeper}", command)
         command = re.sub(r"\bOLDER\b", str(self.older), command)

@@ -30,7 +30,7 @@ def elect(
     down = [str(n) for n in stopped.measured.replicas if n not in running]
     _, row = asked(stopped.evidence, "--elect", str(replica), "--down", ",".join(down))
     assert row is not None
-    stopped.put_back()
+    stopped.put_back(with_controller=bool(running))
     for broker in running:
         cluster.start_broker(broker)
     scratch = stopped.experiment.directory / f"elect-{replica}"
@@ -68,7 +68,7 @@ def put_back_and_elect(stopped: Stopped) -> list[Elected]:
         if not x["steps"]:
             continue
         replica = x["replica"]
-        stopped.put_back()
+        stopped.put_back(with_controller=False)
         scratch = stopped.experiment.directory / f"put-back-{replica}"
         tools = write_tools(stopped.cluster.version, scratch / "bin")
         older = stopped.evidence / f"broker-{replica}" / f"disk-{BEFORE}"

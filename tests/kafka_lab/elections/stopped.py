@@ -46,15 +46,16 @@ class Stopped:
     def evidence(self) -> Path:
         return self.experiment.evidence
 
-    def put_back(self) -> None:
-        """Every disk as the story left it; the controller or ZooKeeper runs."""
+    def put_back(self, *, with_controller: bool = True) -> None:
+        """Every disk as the story left it; ZooKeeper runs, the controller where that is said."""
         self.cluster.kill_everything()
         for tap in self.cluster.taps.values():
             tap.release()  # What the story held back is over with it.
         for place in _places(self.cluster):
             shutil.rmtree(place, ignore_errors=True)
             shutil.copytree(self.kept / place.relative_to(self.cluster.directory), place)
-        self.cluster.start_keeper()
+        if with_controller or not self.cluster.version.kraft:
+            self.cluster.start_keeper()
         if not self.cluster.version.kraft:
             for broker in self.cluster.brokers:
                 self.cluster.wait_unregistered(broker)

@@ -42,6 +42,10 @@ CLASSES: dict[str, tuple[tuple[str, ...], str]] = {
         ),
         "",
     ),
+    "kafka-metadata-quorum.sh": (
+        ("org.apache.kafka.tools.MetadataQuorumCommand", "kafka.admin.MetadataQuorumCommand"),
+        "",
+    ),
     "zookeeper-shell.sh": (
         (
             "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka",
