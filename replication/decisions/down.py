@@ -10,11 +10,13 @@ def copies_of_the_stopped(state: State, down: frozenset[int]) -> None:
     """Takes the newest copy of a broker's directory for one of a broker that had stopped: then it
     shows the whole log that the broker comes back with. Not where its lines go on after the copy.
     A copy without the file of a clean stop is of a broker that crashed: it is no eligible leader
-    replica any more once it is back (KIP-966).
+    replica any more once it is back (KIP-966). Of one without a copy nobody knows what is left.
     """
     for number in down:
         own = state.story.own.get(number, [])
         place = _newest_copy(own)
+        if not any(step.kind == "copy" for step in own):
+            state.story.unseen.add(number)
         if place is not None:
             copy = own[place]
             if copy.clean is not True:

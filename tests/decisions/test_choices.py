@@ -1,5 +1,7 @@
 """Who is to lead: by what the histories say that each lacks, never by where the logs end."""
 
+import random
+
 import pytest
 
 from replication.decisions.answer import Decision, as_json, decide, exit_status
@@ -21,6 +23,7 @@ from replication.machine.scenario_check import fold_steps
 from replication.protocol.ground import events as ev
 from replication.protocol.histories.assumptions import DISKS_KEEP, RECORDS_AS_SEEN
 from tests.decisions.told_stories import OLDER_EPOCH_COMMITTED, A, B, C, decided, left, story
+from tests.protocol.default_evidence import evidence, folded, left_by
 from tests.protocol.judgement.told import copy, elected, given, told
 
 ZOOKEEPER = "kafka=2.8.1 controller=zookeeper"
@@ -255,3 +258,18 @@ def test_a_deleted_topic_is_not_decided() -> None:
     deleted = ev.PartitionDescribed((1, 2, 3), 1, True, "delete", "2.8.1", None, "zookeeper", True)
     found = decide(told([*given(1, 2, 3), elected(1, 0, "initial"), deleted]))
     assert found.choice.advice == NOTHING_TO_DECIDE
+
+
+def test_what_a_broker_comes_back_with_that_nobody_looked_at_is_assumed() -> None:
+    """All of A's lines are here, and no copy of its directory; of its end there is no line."""
+    lines = ["isr remove=B,C", "produce A x acks=all", "crash A kind=process", "fence A"]
+    world = story("kafka=4.1.0 controller=kraft unclean=no elr=off", lines).world
+    facts = evidence(left_by(world, random.Random(1)), frozenset(["directory 1"]))
+    unseen = [f for f in facts if not isinstance(f, ev.ReplicaStopped)]
+    for strict in (False, True):
+        found = decide(folded(unseen), strict=strict, down=frozenset([A, B, C]))
+        (a,) = [c for c in found.outlook.candidates if c.replica == A]
+        assert not a.at_hand
+        lost = a.lost["acknowledged_by_isr"]
+        assert (lost.surely, lost.perhaps) == ([], [(0, 1)] if strict else [])
+        assert (DISKS_KEEP in a.assuming) is not strict

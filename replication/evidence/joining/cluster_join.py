@@ -27,6 +27,7 @@ from replication.evidence.joining.copied_replicas import (
     registrations,
 )
 from replication.evidence.joining.copies import Copy
+from replication.evidence.joining.emptied_replicas import emptied_replicas
 from replication.evidence.joining.lifetimes import Incarnations, incarnations
 from replication.evidence.joining.lines_by_incarnation import lines_by_incarnation
 from replication.evidence.joining.listed_replicas import listed_replicas
@@ -129,6 +130,9 @@ def _known(
     elif cluster.zookeeper is not None:
         histories, notes = from_znodes(cluster.zookeeper, lives)
     directories, unreadable = copied_directories(cluster.directories, lives)
+    if cluster.history is not None:
+        for key, copy in emptied_replicas(cluster.directories, cluster.history, directories):
+            directories.setdefault(key, []).append(copy)
     dumps, said = dumped_copies(cluster, lives, directories)
     notes += said
     lines = {n: lines_by_incarnation(n, mine, lives) for n, mine in brokers.items()}

@@ -16,6 +16,7 @@ from itertools import pairwise
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.topic_lives import GONE
+from replication.evidence.log_directories.log_directory import NothingLeft
 
 _LOADED = frozenset(("high_watermark_loaded", "replica_loaded"))
 LOG_ENDS = frozenset(
@@ -177,8 +178,13 @@ def place(
     the life its newest record's time falls into, the end counting as the last life's. A KRaft copy
     carries the controllers' log: how often the broker had registered by then says in which life it
     was taken. registrations: how often it registered in all. reused: names that several topics
-    bore, of which lines may be about another.
+    bore, of which lines may be about another. What was emptied is of after the last life.
     """
+    unprinted = sum(1 for life in lives if not life.printed)
+    for copy in copies:
+        if isinstance(copy.directory, NothingLeft):
+            copy.slot = float(len(lives) - unprinted)
+    copies = [c for c in copies if not isinstance(c.directory, NothingLeft)]
     by_parent: dict[str, list[Copy]] = {}
     for copy in copies:
         by_parent.setdefault(str(copy.parent.path), []).append(copy)
@@ -209,7 +215,7 @@ def place(
             if slot is None:
                 copy.order_known = False
             copy.slot = float(possible[-1] + 1) if slot is None else slot
-            copy.slot -= sum(1 for life in lives if not life.printed)
+            copy.slot -= unprinted
             of_it = copy.directory.topic not in reused
             if slot == len(lives) and of_it and _is_cut(copy, lives):
                 copy.unread_from = copy.directory.log_end_offset

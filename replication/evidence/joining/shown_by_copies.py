@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from replication.evidence.joining.copies import Copy
-from replication.evidence.log_directories.log_directory import PartitionDirectory
+from replication.evidence.log_directories.log_directory import NothingLeft, PartitionDirectory
 from replication.evidence.tools.dumped_logs import DumpedDirectory
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import (
@@ -55,6 +55,8 @@ def shown_by(
         return _of_dump(copy.broker, directory, copy.spans, described)
     if copy.read_at is not None:
         return _seen(copy, "compact" in (described.cleanup_policy or "compact"))
+    if isinstance(directory, NothingLeft):
+        return ev.ReplicaLogObserved(copy.broker, 0, 0, (), stopped=False, copy="current")
     if directory.log_start_offset is None or not directory.segments:
         return ev.ReplicaStarted(copy.broker)
     start = directory.log_start_offset

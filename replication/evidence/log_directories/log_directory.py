@@ -158,6 +158,11 @@ class PartitionDirectory:
 
 
 @dataclass(frozen=True)
+class NothingLeft(PartitionDirectory):
+    """A replica of which its log directory, emptied or formatted anew, has nothing any more."""
+
+
+@dataclass(frozen=True)
 class LogDirectory:
     """One directory of a broker's `log.dirs` as it was copied. `clean_shutdown` is None while the
     broker ran, or when it did not stop in order. `has_cluster_metadata` is where the controllers'

@@ -66,7 +66,8 @@ class Story:
     min_insync_replicas: every value that the setting was told to have. set_aside: spans of records
     in directories that are no replica's current log. noted: by broker, the log end and high
     watermark up to which its steps are noted here. ordered: events were folded in the order in
-    which they happened, as a machine tells them; of real clusters nobody knows it.
+    which they happened, as a machine tells them; of real clusters nobody knows it. unseen: brokers
+    that are down and of whose directories there is no copy: nobody knows what they come back with.
     """
 
     own: dict[int, list[OwnStep]] = field(default_factory=dict)
@@ -75,3 +76,4 @@ class Story:
     set_aside: list[Span] = field(default_factory=list)
     noted: dict[int, tuple[int, int | None]] = field(default_factory=dict)
     ordered: bool = False
+    unseen: set[int] = field(default_factory=set)

@@ -220,7 +220,7 @@ class Search:
         # If disks lose nothing, a log that nobody copied ends as its broker's steps leave it.
         for number in line.not_captured if run.assumed.unseen_losses != 0 else ():
             place = run.place[number]
-            if not self.brokers[place].covered:
+            if not self.brokers[place].covered or number in line.state.story.unseen:
                 torn.append(place)
         for place in torn:  # The end of a log that is not seen to the offset may be lost.
             states = states | {

@@ -67,7 +67,7 @@ def run(story: Story, version: Version, directory: Path, chosen: argparse.Namesp
     with told(story, version, directory) as stopped:
         measured = stopped.measured
         measured.save(directory)
-        for replica in measured.replicas:
+        for replica in [r for r in measured.replicas if r not in measured.away]:
             last = measured.replicas[-1]
             running = (last,) if chosen.one_runs and replica == measured.replicas[1] != last else ()
             found = elect(stopped, replica, every_step=replica == last, running=running)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ class NoAnswer(Exception):
     """`decide` refused, or gave no JSON."""
 
 
-def asked(evidence: Path, *more: str) -> tuple[int, dict[str, Any] | None]:
+def asked(
+    evidence: Path, *more: str, away: Sequence[int] = ()
+) -> tuple[int, dict[str, Any] | None]:
     """The exit status, and what it says of the one partition; None: nothing is to be decided."""
+    gone = ["--away", ",".join(map(str, away))] if away else []
     done = subprocess.run(
         [
             *(sys.executable, "-m", "replication", "decide", str(evidence)),
-            *("--all-producers", "--format", "json", "--topic", "t", "--down", "all", *more),
+            *("--all-producers", "--format", "json", "--topic", "t", "--down", "all", *gone, *more),
         ],
         capture_output=True,
         text=True,

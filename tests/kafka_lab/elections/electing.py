@@ -28,7 +28,11 @@ def elect(
     changes none of the logs that count. running: brokers that run as the plan begins."""
     cluster = stopped.cluster
     down = [str(n) for n in stopped.measured.replicas if n not in running]
-    _, row = asked(stopped.evidence, "--elect", str(replica), "--down", ",".join(down))
+    _, row = asked(
+        stopped.evidence,
+        *("--elect", str(replica), "--down", ",".join(down)),
+        away=stopped.measured.away,
+    )
     assert row is not None
     stopped.put_back(with_controller=bool(running))
     for broker in running:
@@ -62,7 +66,7 @@ def elect(
 def put_back_and_elect(stopped: Stopped) -> list[Elected]:
     """Each older copy of which `decide` has the steps, put in the place of its broker's directory
     and elected by them; every follower follows."""
-    _, row = asked(stopped.evidence)
+    _, row = asked(stopped.evidence, away=stopped.measured.away)
     found = []
     for x in row["older_copies"] if row is not None else ():
         if not x["steps"]:

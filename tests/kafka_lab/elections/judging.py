@@ -50,7 +50,7 @@ def _ask(score: Score, measured: Measured, part: str, evidence: Path) -> dict[st
     where = f"{measured.name} ({part})"
     kind = WHOLE if part == WHOLE else "parts"
     try:
-        _, row = asked(evidence)
+        _, row = asked(evidence, away=measured.away)
     except NoAnswer as error:
         score.counts[f"{kind}: no answer"] += 1
         if part == WHOLE:

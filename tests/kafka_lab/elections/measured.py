@@ -25,7 +25,8 @@ class Elected:
 @dataclass
 class Measured:
     """A partition without a leader. acks: payload id, offset and acks of all that was acknowledged;
-    committed, perhaps_committed: offset and payload id. put_back: elections of older copies."""
+    committed, perhaps_committed: offset and payload id. put_back: elections of older copies. away:
+    the replicas that the operator says are not to be waited for."""
 
     story: str
     version: str
@@ -37,6 +38,7 @@ class Measured:
     perhaps_committed: list[tuple[int, str]]
     elections: list[Elected] = field(default_factory=list)
     put_back: list[Elected] = field(default_factory=list)
+    away: list[int] = field(default_factory=list)
 
     @property
     def name(self) -> str:

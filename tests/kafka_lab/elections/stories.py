@@ -32,22 +32,27 @@ BEFORE = "before-restart"
 
 @dataclass(frozen=True)
 class Story:
-    """On which versions it can be told, its steps, and the cluster that it is told on."""
+    """On which versions it can be told, its steps, and the cluster that it is told on. disk_gone:
+    whose disk is found to be empty: with ZooKeeper nothing in the evidence can show that, and an
+    operator who saw it says `--away`."""
 
     name: str
     versions: tuple[str, ...]
     steps: Steps
     plan: Callable[[Version], Plan]
+    disk_gone: tuple[int, ...] = ()
 
 
 STORIES: dict[str, Story] = {}
 
 
 def story(
-    versions: tuple[str, ...], plan: Callable[[Version], Plan] = Plan
+    versions: tuple[str, ...],
+    plan: Callable[[Version], Plan] = Plan,
+    disk_gone: tuple[int, ...] = (),
 ) -> Callable[[Steps], Steps]:
     def add(steps: Steps) -> Steps:
-        STORIES[steps.__name__] = Story(steps.__name__, versions, steps, plan)
+        STORIES[steps.__name__] = Story(steps.__name__, versions, steps, plan, disk_gone)
         return steps
 
     return add
@@ -100,7 +105,7 @@ def all_lose_power(lab: Experiment) -> None:
     lab.cut(2, 1)
 
 
-@story(ALL)
+@story(ALL, disk_gone=(1,))
 def last_one_loses_its_disk(lab: Experiment) -> None:
     """The last member of the ISR comes back with an emptied directory."""
     lab.cluster.create_topic("t", {0: [1, 2, 3]}, min_insync_replicas=1)

@@ -1,0 +1,94 @@
+"""A log directory of which its name alone is left: its broker comes back with nothing."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from replication.decisions.answer import decide
+from replication.evidence.collecting.collection import BrokerDirectory
+from replication.evidence.importer import import_evidence
+from replication.evidence.joining.emptied_replicas import emptied_replicas
+from replication.evidence.metadata_log.history import MetadataHistory
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement.bounded import fold_all
+
+INCIDENT = Path("tests/incidents/last_replica_standing__4.1.1__elr_off")
+ALL = frozenset([1, 2, 3])
+
+
+@pytest.fixture
+def evidence(tmp_path: Path) -> Path:
+    """What an incident left; of broker 1's newest directory only its name."""
+    shutil.copytree(INCIDENT, tmp_path / "evidence")
+    bare = tmp_path / "evidence" / "broker-1"
+    for place in bare.glob("disk-*"):
+        name = (place / "meta.properties").read_bytes()
+        shutil.rmtree(place)
+        if place.name == "disk-final":
+            place.mkdir()
+            (place / "meta.properties").write_bytes(name)
+    return tmp_path / "evidence"
+
+
+def observed(evidence: Path, broker: int) -> list[ev.ReplicaLogObserved]:
+    facts = [e.fact for e in import_evidence([evidence]).events()]
+    return [f for f in facts if isinstance(f, ev.ReplicaLogObserved) and f.replica == broker]
+
+
+def test_it_is_a_copy_without_a_record_and_the_last(evidence: Path) -> None:
+    (copy,) = observed(evidence, 1)
+    assert (copy.log_start_offset, copy.log_end_offset, copy.spans) == (0, 0, ())
+    assert not copy.stopped, "it says nothing of a clean stop"
+
+
+def test_whoever_has_nothing_is_not_chosen(evidence: Path) -> None:
+    """Without the look at its directory, broker 1 was taken to have all that its lines tell."""
+    (folded,) = fold_all(import_evidence([evidence]).events())
+    found = decide(folded.state, down=ALL)
+    (emptied,) = [c for c in found.outlook.candidates if c.replica == 1]
+    others = [c for c in found.outlook.candidates if c.replica != 1]
+    assert emptied.at_hand
+    assert emptied.worst()
+    assert not any(c.worst() for c in others[:1])
+    assert found.choice.replica != 1
+
+
+def test_a_checkpoint_or_another_copy_says_that_it_is_not_empty(evidence: Path) -> None:
+    place = evidence / "broker-1" / "disk-final"
+    (place / "replication-offset-checkpoint").write_text("0\n1\nt 0 3\n")
+    assert observed(evidence, 1) == []
+    (place / "replication-offset-checkpoint").unlink()
+    shutil.copytree(INCIDENT / "broker-1" / "disk-final", evidence / "broker-1" / "disk-older")
+    assert [c.log_end_offset > 0 for c in observed(evidence, 1)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("directories", "is_in"), [(("a", "x"), True), (("b", "x"), False), ((), False)]
+)
+def test_of_several_directories_the_controllers_word_counts(
+    evidence: Path, directories: tuple[str, ...], *, is_in: bool
+) -> None:
+    collection = import_evidence([evidence]).collection
+    (history,) = collection.histories.values()
+    mine = next(d for d in collection.directories if d.broker == 1)
+    assert mine.directory.meta is not None
+    meta = replace(mine.directory.meta, directory_id="a")
+    bare = replace(mine, directory=replace(mine.directory, meta=meta))
+    assert len(list(emptied_replicas([bare], history, {}))) == 1
+    found = emptied_replicas([bare], with_two(history, directories, bare), {})
+    assert bool(list(found)) is is_in
+
+
+def with_two(
+    history: MetadataHistory, directories: tuple[str, ...], of: BrokerDirectory
+) -> MetadataHistory:
+    """The history of a broker with the log directories a and b, and a replica in one of them."""
+    last = history.changes[-1]
+    others = tuple(r for r in last.after.replicas if r != of.broker)
+    after = replace(last.after, replicas=(of.broker, *others), directories=directories)
+    brokers = tuple(
+        replace(b, log_dirs=("a", "b")) if b.broker == of.broker else b for b in history.brokers
+    )
+    return replace(history, changes=(replace(last, after=after),), brokers=brokers)
