@@ -105,6 +105,20 @@ def all_lose_power(lab: Experiment) -> None:
     lab.cut(2, 1)
 
 
+@story(KRAFT)
+def all_lose_power_with_the_controller(lab: Experiment) -> None:
+    """No controller is left that could strike anybody from the ISR: it knows a leader, and all of
+    them in sync. Each but one comes back with a tail gone."""
+    lab.cluster.create_topic("t", {0: [1, 2, 3]}, min_insync_replicas=2)
+    producer = lab.producer()
+    producer.must(12, 2)
+    time.sleep(1)
+    lab.cluster.processes[CONTROLLER].kill()
+    lab.cluster.kill(1, 2, 3)
+    lab.cut(1, 4)
+    lab.cut(2, 1)
+
+
 @story(ALL, disk_gone=(1,))
 def last_one_loses_its_disk(lab: Experiment) -> None:
     """The last member of the ISR comes back with an emptied directory."""
