@@ -263,12 +263,17 @@ class _Steps:
         return self.choice.advice == ELECT or leads or not_known or self._others_may_be_elected()
 
     def _to_copy(self) -> list[int]:
-        """Whose directory a step may destroy; all where nothing is chosen."""
+        """Whose directory a step may destroy, with something in it; all where nothing is chosen."""
+        holding = [c.replica for c in self.outlook.candidates if not self._is_empty(c)]
         if self.chosen is None:
-            return [c.replica for c in self.outlook.candidates]
-        return sorted(
-            {*self._cut(), *([] if self.choice.advice == KEEP else [self.chosen.replica])}
-        )
+            return holding
+        own = set[int]() if self.choice.advice == KEEP else {self.chosen.replica}
+        return sorted((self._cut() | own) & {*holding})
+
+    def _is_empty(self, c: Candidate) -> bool:
+        """Whether its copy shows that it has nothing: of an emptied disk nothing can be copied."""
+        replica = self.outlook.state.replicas.get(c.replica)
+        return c.at_hand and replica is not None and not replica.log.log_end_offset
 
     def _cut(self) -> set[int]:
         """Who has a record that the chosen one lacks, and may lose it with its first fetch."""

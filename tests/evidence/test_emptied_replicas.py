@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from replication.decisions.answer import decide
+from replication.decisions.commands import COPY
 from replication.evidence.collecting.collection import BrokerDirectory
 from replication.evidence.importer import import_evidence
 from replication.evidence.joining.emptied_replicas import emptied_replicas
@@ -53,6 +54,10 @@ def test_whoever_has_nothing_is_not_chosen(evidence: Path) -> None:
     assert emptied.worst()
     assert not any(c.worst() for c in others[:1])
     assert found.choice.replica != 1
+    emptied_leads = decide(folded.state, down=ALL, elect=1).plan.steps
+    copied = [s.broker for s in emptied_leads if s.action == COPY]
+    assert copied
+    assert 1 not in copied, "there is nothing to copy"
 
 
 def test_a_checkpoint_or_another_copy_says_that_it_is_not_empty(evidence: Path) -> None:

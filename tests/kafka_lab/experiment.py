@@ -69,6 +69,8 @@ class Experiment:
         if (place.parent / ".kafka_cleanshutdown").exists():
             raise AssertionError(f"broker {broker} was stopped cleanly: nothing can be lost")
         flushed = checkpoint_entries(place.parent / "recovery-point-offset-checkpoint")
+        # What it held when it died, whether or not the sampler came by before: it is still there.
+        self.sampler.look()
         found = cut_suffix(place, batches, flushed.get((topic, partition), 0))
         if found is None:
             raise AssertionError(f"nothing to cut in {place}")

@@ -148,7 +148,6 @@ def older_copy(lab: Experiment) -> None:
     cluster.kill(2, 3)
     cluster.wait_for_isr("t", 0, 1)
     producer.must(4, 2)
-    time.sleep(1)
     cluster.kill(1)
     lab.capture.copy_disk(1, BEFORE)
     lab.cut(1, 5)
