@@ -82,6 +82,10 @@ TRIED: dict[str, tuple[str, ...]] = {
         "4.1.1 KRaft",
         "4.3.0 KRaft",
     ),
+    "start_controllers 3.7 kraft": (
+        "3.9.1 KRaft",
+        "4.3.0 KRaft",
+    ),
     "start_to_follow 0.8 zookeeper": (
         "0.10.2.2 ZooKeeper",
         "1.1.1 ZooKeeper",
