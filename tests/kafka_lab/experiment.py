@@ -78,6 +78,12 @@ class Experiment:
         self.sampler.look()
         return found
 
+    def empty_directory(self, broker: int) -> None:
+        """The directory of a broker that is down loses all it holds, once that was looked at."""
+        self.sampler.look()
+        self.cluster.empty_directory(broker)
+        self.sampler.look()
+
     def checkpointed(self, broker: int, topic: str = "t", partition: int = 0) -> int:
         """The high watermark in the broker's checkpoint file; 0 while there is none."""
         for directory in self.cluster.data(broker):

@@ -134,7 +134,7 @@ def last_one_loses_its_disk(lab: Experiment) -> None:
     lab.cluster.wait_for_isr("t", 0, 1)
     producer.must(3, 2)
     lab.cluster.kill(1)
-    lab.cluster.empty_directory(1)
+    lab.empty_directory(1)
 
 
 @story(ALL)
