@@ -51,7 +51,8 @@ def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
     if mode == "kraft" and last is not None and last != chosen:
         found.append(Trap(START_ELECTS, (
             f"Nobody is in the ISR and broker {last} is the last known leader: from 4.0 on its "
-            f"mere start elects it, with what it has. Do not start broker {last} first."
+            f"mere start elects it, with what it has. Do not start broker {last} first"
+            f"{'' if chosen is not None else ', unless it is to lead'}."
         )))  # fmt: skip
     if setting_is_heeded(release, mode) and _unclean_is_on(outlook, flags):
         found.append(Trap(UNCLEAN_IS_ON, (

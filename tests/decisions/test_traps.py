@@ -3,7 +3,7 @@
 import pytest
 
 from replication.decisions.candidates import outlook
-from replication.decisions.choosing import ELECT, Choice, choose
+from replication.decisions.choosing import ELECT, SHOW_BOTH, Choice, choose
 from replication.decisions.traps import (
     CONTROLLERS_AMONG_THEM,
     DEAD_BROKER_IN_LIST,
@@ -71,6 +71,11 @@ def test_the_last_known_leader_is_elected_by_its_start() -> None:
     state = told([described, recorded])
     assert START_ELECTS in names(state, Choice("no_leader", None, ELECT, A))
     assert START_ELECTS not in names(state, Choice("no_leader", None, ELECT, B))
+    open_choice = Choice("no_leader", None, SHOW_BOTH, None, rivals=[A, B])
+    (told_of,) = [
+        t for t in traps(outlook(state, whole=True), open_choice) if t.name == START_ELECTS
+    ]
+    assert told_of.text.endswith("Do not start broker 2 first, unless it is to lead.")
 
 
 def test_a_dead_broker_in_the_list_is_no_obstacle_to_the_admin_api() -> None:
