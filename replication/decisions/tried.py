@@ -82,6 +82,7 @@ TRIED: dict[str, tuple[str, ...]] = {
         "4.1.1 KRaft",
         "4.3.0 KRaft",
     ),
+    "start_controllers 2.8 kraft": ("3.6.2 KRaft",),
     "start_controllers 3.7 kraft": (
         "3.9.1 KRaft",
         "4.3.0 KRaft",
