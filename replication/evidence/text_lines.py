@@ -13,7 +13,6 @@ LONGEST_LINE = 1 << 20
 # shortest lines have over a hundred. Of one the unpacked size says nothing of what reading takes.
 MANY_LINES = 1_000_000
 SHORT_LINE = 16
-_PIECE = 1 << 20
 _UNIX_START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -58,7 +57,9 @@ def of_short_lines(path: Path) -> Unreadable | None:
         return None
     try:
         with open_unpacked(path) as file:
-            while piece := file.read(_PIECE):
+            while piece := file.read(MANY_LINES):
+                if not size and len(piece) < MANY_LINES:
+                    return None
                 size += len(piece)
                 lines += piece.count(b"\n")
     except (*DAMAGED, OSError):

@@ -2,6 +2,7 @@
 
 import gzip
 import html
+import random
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,18 @@ CUT = (
     b"[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Truncating partition t-0 to local high "
     b"watermark 7"
 )
+# What says something by itself, wherever it is.
+BY_THEMSELVES = [
+    "kafka.common.errors.UnknownLeaderEpochException: Partition t-0 has a newer epoch (7) than the "
+    "current leader",
+    "\tat java.base/java.lang.Thread.run(Thread.java:829)",
+    "kafka.common.KafkaException: Error processing data for partition t-1 offset 12",
+    "Offset mismatch for partition t-0: fetched offset = 4, log end offset = 9",
+    "2026-11-20 15:00:00,000: partition t-0 has unmatched checksum at offset 4; replica 1's "
+    "checksum 12; replica 2's checksum 13",
+    "Successfully completed leader election (UNCLEAN) for partitions t-0, t-1",
+]
+FOLDERS = [Path("tests/public_shapes"), Path("tests/incidents/unclean_election__2.8.2")]
 FORMS = {
     "as it is": lambda m: m,
     "behind a time": lambda m: STAMP + m,
@@ -39,7 +52,7 @@ FORMS = {
 def test_no_message_is_passed_over_in_any_form(form: str) -> None:
     lines = [FORMS[form](message).encode() for message in MESSAGES]
     # Each by itself: the words of one line must not be taken for those of another.
-    missed = [line for line in lines if Lines([line]).with_messages(headed=True) != {0}]
+    missed = [line for line in lines if Lines(line).with_messages(headed=True) != {0}]
     assert missed == []
 
 
@@ -52,7 +65,7 @@ def test_no_message_is_passed_over_wherever_it_was_wrapped(between: str) -> None
             whole = head + message
             for place in (n for n, sign in enumerate(whole) if sign == " "):
                 wrapped = whole[:place] + between + whole[place + 1 :]
-                if 0 not in Lines(wrapped.encode().split(b"\n")).with_messages(headed=True):
+                if 0 not in Lines(wrapped.encode()).with_messages(headed=True):
                     missed.append(wrapped)
     assert missed == []
 
@@ -61,10 +74,56 @@ def test_noise_is_passed_over() -> None:
     for era in ("zookeeper", "kraft"):
         text = noise_text.Writer(1, era).hour(noise_text.STARTED, 300_000)
         lines = text.encode().splitlines()
-        found = Lines(lines).with_messages(headed=False)
+        found = Lines(text.encode()).with_messages(headed=False)
         told = [n for n, line in enumerate(lines) if b"ISR" in line]
         assert len(lines) > 1_500
         assert len(found - set(told)) < len(lines) / 50, [lines[n] for n in sorted(found)[:5]]
+
+
+def read_every_line(path: Path, headed: bool, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What is read where no line is passed over."""
+    with monkeypatch.context() as patched:
+        every = lambda lines, headed: range(lines._text.count(b"\n") - 1)  # noqa: E731
+        patched.setattr(Lines, "that_may_tell", every)
+        return list(read_excerpt(path, headed=headed))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 128])
+def test_passing_over_lines_leaves_nothing_out(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages in all forms, whole, wrapped and cut, among noise, exceptions and tools' output."""
+    choose = random.Random(seed)
+    noise = noise_text.Writer(1, choose.choice(("zookeeper", "kraft"))).hour(0, 40_000).splitlines()
+    lines = []
+    for _ in range(600):
+        line = choose.choice(list(FORMS.values()))(choose.choice(MESSAGES))
+        line += choose.choice(("", "", " (kafka.server.ReplicaFetcherThread)", " and more", "\r"))
+        for _ in range(choose.choice((0, 0, 1, 2))):
+            blanks = [n for n, sign in enumerate(line) if sign == " "] or [0]
+            place = choose.choice(blanks)
+            line = (
+                line[:place] + choose.choice(("\n", "\n> ", "\r\n\t", "\n\n")) + line[place + 1 :]
+            )
+        cut = choose.choice((None, None, None, choose.randrange(len(line))))
+        lines += [line[:cut], *choose.sample(noise, choose.randrange(3))]
+        lines += choose.sample(BY_THEMSELVES, choose.randrange(2))
+    path = tmp_path / "paste"
+    path.write_text("\n".join(lines))
+    for headed in (True, False):
+        found = list(read_excerpt(path, headed=headed))
+        assert found == read_every_line(path, headed, monkeypatch)
+        assert len(found) > 100
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_in_evidence_nothing_is_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        for headed in (True, False):
+            found = list(read_excerpt(path, headed=headed))
+            assert found == read_every_line(path, headed, monkeypatch), path
 
 
 def test_a_line_that_is_no_text_is_left_out_and_counted(tmp_path: Path) -> None:

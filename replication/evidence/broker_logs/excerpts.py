@@ -22,7 +22,9 @@ from replication.evidence.broker_logs.line_families.family import (
     is_beyond_kafka,
     topic_partition,
 )
+from replication.evidence.broker_logs.line_headers import LEVELS
 from replication.evidence.broker_logs.lines_that_may_tell import (
+    THROWN,
     TYPOGRAPHY,
     WRAPPED_INTO,
     Lines,
@@ -83,11 +85,7 @@ _EXCEPTIONS = tuple(
         ),
     )
 )
-_THROWN = (
-    "mismatch for", "in append to", "Cannot increment", "UNKNOWN_LEADER", "newer epoch",
-    "processing data for",
-)  # fmt: skip
-_TRIGGERS = re.compile("|".join(_THROWN))
+_TRIGGERS = re.compile("|".join(THROWN))
 # LeaderElectionCommand.electLeaders and ReplicaVerificationTool.verifyCheckSum.
 _ELECTED = re.compile(
     r"^Successfully completed leader election \(UNCLEAN\) for partitions "
@@ -103,9 +101,6 @@ _DIFFER = re.compile(
 _WHOLE = re.compile(_HEADER.pattern + rf"[^&\x1b{''.join(TYPOGRAPHY)}]*" + _LOGGER.pattern + "$")
 _BENEATH = re.compile(r"\t[\w.]+ = |\tat ")
 _SAYS_MORE = re.compile(_TRIGGERS.pattern + "|: partition ")
-# What lines hold that say something whatever they begin with; what lines with a time hold.
-_SAYS_BY_ITSELF = tuple(word.encode() for word in (*_THROWN, ": partition ", "(UNCLEAN)"))
-_LEVELS = tuple(b"TRACE DEBUG INFO WARN ERROR FATAL".split())
 _MAY_BE_KAFKAS = re.compile(BROKERS_PREFIX.pattern.encode() + rb"|" + _LOGGER.pattern.encode())
 # Kind, fields, writer, topic, partition.
 _Said = tuple[str, dict[str, object], int | None, str | None, int | None]
@@ -121,14 +116,14 @@ def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact | Unreadab
     those that a reader of whole logs leaves out. Nothing where the file is large."""
     lines = PastedLines.of(path)
     writers = _Writers(lines, headed=headed)
-    for index in lines.that_may_tell(headed=headed):
+    for index in lines.searched.that_may_tell(headed=headed):
         pieces = lines.pieces(index, index + 1)
         for place, text in enumerate(pieces):
             if not headed and _is_nothing_more(text):
                 continue
             bare, behind = _bare(text, anywhere=headed)
             at, message, logger, has_head = split_line(bare)
-            where = str(path), lines.numbers[index]
+            where = str(path), lines.number(index)
             found: list[_Said] = []
             unended = has_head and logger is None and not headed and bare == text
             if headed or not has_head or bare != text or unended:
@@ -148,7 +143,7 @@ def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact | Unreadab
                 found += _thrown(thrown, owner)
             for kind, fields, node, topic, partition in [*found, *_by_tools(text)]:
                 if not is_beyond_kafka(Found(fields, node, topic, partition)):
-                    number = lines.numbers[index]
+                    number = lines.number(index)
                     yield LogLineFact(kind, at, number, str(path), node, topic, partition, fields)
             if not found and _is_known_and_cut_short(message):
                 yield cut_short(*where, message)
@@ -182,34 +177,44 @@ class PastedLines:
     written. A line that is too long or no UTF-8 is left out."""
 
     def __init__(
-        self, raw: list[bytes], numbers: Sequence[int], searched: list[bytes] | None = None
+        self,
+        text: bytes,
+        raw: list[bytes] | None = None,
+        numbers: Sequence[int] | None = None,
     ) -> None:
-        self.raw, self.numbers = raw, numbers
-        self._searched = raw if searched is None else searched
+        """text: the lines as they are searched, without the last line end; raw: as they are read,
+        where that differs."""
+        self.searched = Lines(text)
+        self._text, self._raw, self._numbers = text, raw, numbers
 
     @classmethod
     def of(cls, path: Path) -> "PastedLines":
         """None of a file that is large or cannot be read: who reads it as a log says so."""
         data = _read_small(path)
-        raw = data.split(b"\n")
-        if not raw[-1]:
-            raw.pop()
-        numbers: Sequence[int] = range(1, len(raw) + 1)
-        if max(map(len, raw), default=0) >= LONGEST_LINE or not _is_utf8(data):
-            readable = [len(line) < LONGEST_LINE and _is_utf8(line) for line in raw]
-            raw, numbers = list(compress(raw, readable)), list(compress(numbers, readable))
-        if raw and numbers[0] == 1:
-            raw[0] = raw[0].removeprefix(codecs.BOM_UTF8)
-        return cls._of_mail(data, raw, numbers) if b"=3D" in data else cls(raw, numbers)
+        text = data.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n")
+        numbers: list[int] | None = None
+        if not _is_utf8(text) or _is_long(text):
+            raw = text.split(b"\n")
+            readable = [not _is_long(line) and _is_utf8(line) for line in raw]
+            numbers = list(compress(range(1, len(raw) + 1), readable)) or None
+            text = b"\n".join(compress(raw, readable))
+        lines = cls(text, numbers=numbers)
+        if lines.searched.marked and b"=3D" in text:
+            raw = lines.raw
+            return cls._of_mail(data, raw, numbers or range(1, len(raw) + 1)) or lines
+        return lines
 
     @classmethod
-    def _of_mail(cls, data: bytes, raw: list[bytes], numbers: Sequence[int]) -> "PastedLines":
-        """Quoted-printable lines, put together and decoded; each with the number of its first."""
+    def _of_mail(
+        cls, data: bytes, raw: list[bytes], numbers: Sequence[int]
+    ) -> "PastedLines | None":
+        """Quoted-printable lines, put together and decoded; each with the number of its first. None
+        where no line goes on in the next one."""
         ended = [line + b"\n" for line in raw]
         if raw and numbers[-1] > data.count(b"\n"):
             ended[-1] = raw[-1]
-        if not any(b"=3D" in t for t in raw) or not any(map(_SOFT_BREAK.search, ended)):
-            return cls(raw, numbers)
+        if not any(map(_SOFT_BREAK.search, ended)):
+            return None
         lines: list[bytes] = []
         firsts: list[int] = []
         first, whole = 0, b""
@@ -222,11 +227,16 @@ class PastedLines:
                 firsts.append(first)
                 whole = b""
         # What it is decoded to may hold line ends.
-        return cls(lines, firsts, [line.replace(b"\n", b" ") for line in lines])
+        return cls(b"\n".join(line.replace(b"\n", b" ") for line in lines), lines, firsts)
 
     @cached_property
-    def searched(self) -> Lines:
-        return Lines(self._searched)
+    def raw(self) -> list[bytes]:
+        """The lines as they are read, without line ends."""
+        return self._text.split(b"\n") if self._raw is None else self._raw
+
+    def number(self, index: int) -> int:
+        """The number in the file of the line at that place."""
+        return index + 1 if self._numbers is None else self._numbers[index]
 
     def text(self, index: int) -> str:
         """One line without its line end."""
@@ -236,12 +246,6 @@ class PastedLines:
         """The lines of these places, as far as there are any, and of torn ones what is whole."""
         places = range(first, min(end, len(self.raw)))
         return [piece for index in places for piece in _torn(self.text(index))]
-
-    def that_may_tell(self, *, headed: bool) -> list[int]:
-        """The places of the lines that something may be read from, by themselves or together with
-        those that they were wrapped into."""
-        messages = self.searched.with_messages(headed=headed)
-        return sorted(messages | self.searched.with_any(_SAYS_BY_ITSELF))
 
 
 class _Writers:
@@ -254,7 +258,7 @@ class _Writers:
 
     @cached_property
     def _heads(self) -> list[int]:
-        return sorted(self._lines.searched.with_any(_LEVELS))
+        return sorted(self._lines.searched.with_any(LEVELS))
 
     def at(self, index: int, pieces: list[str]) -> int | None:
         """The writer of the line at that place, which only grows. pieces: what is known of it."""
@@ -312,6 +316,11 @@ def _read_small(path: Path) -> bytes:
         return data[: data.rfind(b"\n") + 1] if len(data) <= LARGEST else b""
     data = b"".join(pieces)
     return data if left else b""
+
+
+def _is_long(text: bytes) -> bool:
+    """Whether some line is too long to be one."""
+    return len(text) >= LONGEST_LINE and max(map(len, text.split(b"\n"))) >= LONGEST_LINE
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -3,7 +3,8 @@
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
-LEVEL = rb"\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?"
+LEVELS = (b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"FATAL")
+LEVEL = rb"\[?(?:" + b"|".join(LEVELS) + rb")\]?"
 HEADER_PATTERN = (
     rb"\[?(?:(?P<date>\d{4}-\d\d-\d\d)[ T])?(?P<minute>\d\d:\d\d):(?P<second>\d\d)"
     rb"(?:[,.](?P<fraction>\d{1,9}))?(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d))?\]?[ \t]+"
@@ -11,7 +12,7 @@ HEADER_PATTERN = (
 )
 HEADER = re.compile(HEADER_PATTERN)
 _KAFKAS_MINUTE = re.compile(rb"\[(\d{4}-\d\d-\d\d) (\d\d:\d\d):")
-_LEVELS = frozenset((b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"FATAL"))
+_LEVELS = frozenset(LEVELS)
 _SPACES = (b"", b" ", b":")
 # Threads may write lines in another order than their minutes, by less than this, ms.
 _OUT_OF_ORDER = 120_000
@@ -71,7 +72,8 @@ class Clock:
 
     def _milliseconds(self, date: bytes, minute: bytes, zone: bytes | None) -> int | None:
         try:
-            naive = datetime.strptime(f"{date.decode()} {minute.decode()}", "%Y-%m-%d %H:%M")
+            year, month, day = map(int, date.split(b"-"))
+            naive = datetime(year, month, day, int(minute[:2]), int(minute[3:]))
         except ValueError:
             return None
         at = self._in_order(naive.replace(tzinfo=_zone(zone) or self._time_zone))

@@ -37,6 +37,7 @@ _KAFKAS_HEADER = rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] " + LEVEL + rb" "
 _MOST_BEFORE = 400
 _ANYTHING_BEFORE = re.compile(rb"(?m)^[^\n]{1,%d}?(?=" % _MOST_BEFORE + _KAFKAS_HEADER + rb")")
 _LATER_HEADER = re.compile(_KAFKAS_HEADER)
+_HEADER_WITHIN = re.compile(rb"\[(?<=[^\n]\[)" + _KAFKAS_HEADER[2:])
 _LONGEST_HEADER = 40
 COLOURS = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
@@ -145,9 +146,10 @@ def wrapper_of(lines: list[bytes]) -> tuple[re.Pattern[bytes] | None, str]:
     """The wrapper behind which most lines begin as log lines do; none where lines begin bare."""
     # As `_ANYTHING_BEFORE`, which looks at every place.
     end = 1 + _MOST_BEFORE + _LONGEST_HEADER
-    found = [match.start() for line in lines if (match := _LATER_HEADER.search(line, 1, end))]
-    behind = sum(place <= _MOST_BEFORE for place in found)
-    bare = 0
+    behind = bare = 0
+    if _HEADER_WITHIN.search(b"\n".join(lines)):
+        found = (_LATER_HEADER.search(line, 1, end) for line in lines)
+        behind = sum(match is not None and match.start() <= _MOST_BEFORE for match in found)
     for line in lines:
         bare += HEADER.match(line) is not None
         if bare > behind:

@@ -2,18 +2,24 @@
 
 In a week of logs almost nothing tells, so a line must cost nothing but being passed over. One scan
 of all lines stops only where a message may begin: with a family's first word, behind whatever
-is before messages. There the words of the family's trigger are looked for. What is found may
-be too much, never too little: it is taken apart elsewhere.
+is before messages. There the words of the family's trigger are looked for. Whether a text has
+anything else that tells, an automaton says at once. What is found may be too much, never too
+little: it is taken apart elsewhere.
 """
 
 import html
 import re
+import struct
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from html.entities import html5
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from replication.evidence.broker_logs.line_families import FAMILIES
-from replication.evidence.broker_logs.line_headers import HEADER_PATTERN, LEVEL
-from replication.evidence.broker_logs.loggers_in_lines import BROKERS_PREFIX_BYTES
+from replication.evidence.broker_logs.line_headers import HEADER_PATTERN, LEVEL, LEVELS
+from replication.evidence.broker_logs.loggers_in_lines import WRITER_IN_BRACKETS
 
 # A message that somebody wrapped lies in at most so many lines.
 WRAPPED_INTO = 3
@@ -41,16 +47,11 @@ def _any_of(words: Iterable[str]) -> str:
 _ENTITIES = sorted(
     {name for name, text in html5.items() if text.isascii() or text in TYPOGRAPHY}, key=len
 )
-_DISGUISES = tuple(
-    re.compile(what)
-    for what in (
-        rb"&(?:#|"
-        + _any_of(name for name in _ENTITIES if not name.startswith("#")).encode()
-        + rb")",
-        rb"\x1b\[",
-        rb"\xc2\xa0",
-        rb"\xe2\x80[\xaf\x98\x99\x9c\x9d]",
-    )
+_IN_DISGUISE = rb"&|\x1b\[|\xc2\xa0|\xe2\x80[\xaf\x98\x99\x9c\x9d]"
+_DISGUISED = re.compile(
+    rb"&(?:#|"
+    + _any_of(name for name in _ENTITIES if not name.startswith("#")).encode()
+    + _IN_DISGUISE.replace(b"&", b")", 1)
 )
 
 
@@ -67,13 +68,17 @@ def _parts(trigger: str) -> _Parts:
 
 
 _OF_ANY_WORD = tuple(_parts(family.trigger) for family in FAMILIES if not family.words)
-# First words, and the words of each trigger that may come with them.
-_TRIGGERS: dict[bytes, tuple[_Parts, ...]] = {
-    word.encode(): tuple(_parts(f.trigger) for f in FAMILIES if word in f.words)
+# First words, and the words of each trigger that may come with them, the longest first.
+_TRIGGERS: dict[bytes, tuple[tuple[bytes, _Parts], ...]] = {
+    word.encode(): tuple(
+        (max(_parts(f.trigger), key=len, default=b""), _parts(f.trigger))
+        for f in FAMILIES
+        if word in f.words
+    )
     for word in {word for family in FAMILIES for word in family.words}
 }
 
-# One line may have several texts of it, a zero byte between them.
+# Behind a line that was disguised is a zero byte: it is none in Kafka's own layout.
 _END = rb"(?=[\n\x00])"
 # Blanks as text has them; those beyond ASCII are of bytes beyond it, whatever these mean.
 _BLANK = rb"[ \t\r\x0b\x0c\x1c-\x1f\x80-\xff]"
@@ -108,16 +113,35 @@ _MESSAGE = (
     rb"(?:\([^\n\x00]*+)?+" + _END + rb"))"
     rb"|" + _PART_OF_HEADER + rb")"
 )
-_BEFORE_MESSAGE = _QUOTED + _ANY_HEADER + rb"(?:\[?+" + LEVEL + rb"\]?+[ \t:]++)?+"
-_AT_LINE_START = re.compile(rb"\n" + _BEFORE_MESSAGE + _MESSAGE)
-# A whole line in Kafka's own layout: nothing is behind its logger, nothing in it is disguised.
+_LEVEL = rb"(?:\[?+" + LEVEL + rb"\]?+[ \t:]++)?+"
+# Behind a broker's logger a line in Kafka's own layout ends; nothing in it is disguised.
 _BROKERS_LOGGER = rb"\((?:kafka|org\.apache\.kafka|state\.change)\."
-_IN_LAYOUT = (
-    _KAFKAS + rb"[^\n(&\x00]*+(?:(?!" + _BROKERS_LOGGER + rb")\([^\n(&\x00]*+)*+"
+_IN_LAYOUT_TO_ITS_END = (
+    rb"[^\n(&\x00]*+(?:(?!" + _BROKERS_LOGGER + rb")\([^\n(&\x00]*+)*+"
     rb"(?:" + _BROKERS_LOGGER + rb"[\w.$\x80-\xff]++(?::\d++)?+\))\r*+\n"
 )
-_AT_OTHER_LINE_START = re.compile(rb"\n(?!" + _IN_LAYOUT + rb")" + _BEFORE_MESSAGE + _MESSAGE)
+# Of what is beneath a line most is stacks, which begin no message.
+_LINE_START = (  # fmt: skip
+    rb"\n(?!\tat )(?>(?P<kafkas>"
+    + _KAFKAS
+    + rb")[ \t:]*+|"
+    + _QUOTED
+    + _ANY_HEADER
+    + rb")"
+    + _LEVEL
+    + _MESSAGE
+)
+_AT_LINE_START = re.compile(_LINE_START)
+_AT_OTHER_LINE_START = re.compile(_LINE_START + rb"(?(kafkas)(?!" + _IN_LAYOUT_TO_ITS_END + rb"))")
+_LATER_HEADER = rb"[^\n]" + _KAFKAS
 _BEHIND_KAFKAS_HEADER = re.compile(rb"\[(?<!\n\[)" + _KAFKAS[2:] + _MESSAGE)
+# What names a broker, but for behind a header of Kafka's, where it is looked for already.
+_WRITER_WITHIN = re.compile(
+    rb"\["
+    + b"".join(rb"(?<!,\d{3}\] " + level + rb" \[)" for level in LEVELS)
+    + WRITER_IN_BRACKETS[2:].encode()
+)
+_SETTINGS = re.compile(rb"KafkaConfig values:")
 _BEHIND_WRITER = re.compile(_MESSAGE)
 # What is before a message and its first word, whatever line ends and quotation are between.
 _GAP = rb"(?: |" + _BLANK + rb"*+[\n\x00]" + _QUOTED + rb")"
@@ -129,20 +153,43 @@ _SPREAD = re.compile(
 )
 
 
-class Lines:
-    """Lines to be searched, all in one text."""
+# What an exception says.
+THROWN = (
+    "mismatch for", "in append to", "Cannot increment", "UNKNOWN_LEADER", "newer epoch",
+    "processing data for",
+)  # fmt: skip
+# What says something wherever it is in a line: that, and what tools print.
+_ANYWHERE = tuple(word.encode() for word in (*THROWN, ": partition ", "(UNCLEAN)"))
+_OF_ANY = tuple(max(parts, key=len) for parts in _OF_ANY_WORD)
+_MARKS = b"|".join(
+    (*map(re.escape, (*_ANYWHERE, *_OF_ANY, b"=3D")), _LATER_HEADER, _IN_DISGUISE)
+).decode("ascii")
 
-    def __init__(self, lines: Sequence[bytes]) -> None:
-        self._text = _joined(lines)
-        disguised = {n for what in _DISGUISES for n in self.matching(what)}
+
+def _is_marked(text: bytes) -> bool:
+    """Whether a text has anything to be looked for but messages where lines begin: words that say
+    something wherever they are, headers within lines, what pages and mail make of a text. RE2 looks
+    at each byte once, for all of that."""
+    place = pa.py_buffer(struct.pack("=ii", 0, len(text)))
+    # Not by pa.array, which imports pandas where there is one.
+    value = pa.Array.from_buffers(pa.binary(), 1, [None, place, pa.py_buffer(text)])
+    return bool(pc.match_substring_regex(value, _MARKS)[0].as_py())
+
+
+class Lines:
+    """The lines of a text, to be searched. text: without the line end of its last line. marked: it
+    has more than messages where lines begin."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = b"\n%b\n" % text
+        self.marked = _is_marked(text)
+        disguised = self.matching(_DISGUISED) if self.marked else ()
         if disguised:
-            shown = list(lines)
+            shown = text.split(b"\n")
             for place in disguised:
-                bare = undisguised(lines[place].decode("utf-8", "replace"))
-                text = bare.encode("utf-8", "replace").replace(b"\n", b" ")
-                shown[place] = b"%b\0%b" % (text, lines[place])
-            self._text = _joined(shown)
-        self._known: dict[bytes, list[_Parts]] = {}
+                bare = undisguised(shown[place].decode("utf-8", "replace"))
+                shown[place] = bare.encode("utf-8", "replace").replace(b"\n", b" ") + b"\0"
+            self._text = b"\n%b\n" % b"\n".join(shown)
 
     def with_any(self, words: Sequence[bytes]) -> set[int]:
         """The places of the lines that hold one of the words."""
@@ -152,6 +199,12 @@ class Lines:
         """The places of the lines in which the pattern is found."""
         return set(_lines_of((m.start() for m in pattern.finditer(self._text)), self._text))
 
+    def that_may_tell(self, *, headed: bool) -> list[int]:
+        """The places of the lines that something may be read from, by themselves or together with
+        those that they were wrapped into."""
+        messages = self.with_messages(headed=headed)
+        return sorted(messages | self.with_any(_ANYWHERE) if self.marked else messages)
+
     def with_messages(self, *, headed: bool) -> set[int]:
         """The places of the lines that may be a message, or the first line of one. headed: those in
         Kafka's own layout too, and a broker's prefix may be behind anything; without, lines in
@@ -160,15 +213,14 @@ class Lines:
         found: set[int] = set()
         empty: set[int] = set()
         begins = _AT_LINE_START if headed else _AT_OTHER_LINE_START
-        for pattern in (begins, _BEHIND_KAFKAS_HEADER):
+        for pattern in (begins, _BEHIND_KAFKAS_HEADER) if self.marked else (begins,):
             self._sort(pattern.finditer(text), found, empty)
         if headed:
-            prefixes = BROKERS_PREFIX_BYTES.finditer(text)
-            behind = (_BEHIND_WRITER.match(text, prefix.start()) for prefix in prefixes)
-            self._sort(filter(None, behind), found, empty)
-        for parts in _OF_ANY_WORD:
-            for place in self.with_any([max(parts, key=len)]):
-                found.update(range(max(0, place - WRAPPED_INTO + 1), place + 1))
+            for prefix in (_WRITER_WITHIN, _SETTINGS):
+                behind = (_BEHIND_WRITER.match(text, m.start()) for m in prefix.finditer(text))
+                self._sort(filter(None, behind), found, empty)
+        for place in self.with_any(_OF_ANY) if self.marked else ():
+            found.update(range(max(0, place - WRAPPED_INTO + 1), place + 1))
         # Of a line without a message the next ones may be it.
         later = range(1, WRAPPED_INTO)
         return found | {n for n in empty if any(n + more in found for more in later)}
@@ -180,44 +232,35 @@ class Lines:
         empty: set[int],
     ) -> None:
         text = self._text
-        at, line = 0, -1
+        told: list[int] = []
+        untold: list[int] = []
         for begin in begins:
             word, nothing, writer, head = begin.group("word", "nothing", "writer", "head")
-            if word and not self._triggers(word):
-                continue
             start = begin.start()
-            # The line end before a line is its own here.
-            line += text.count(b"\n", at, start + 1)
-            at = start + 1
             if nothing is not None:
-                empty.add(line)
+                untold.append(start)
                 continue
-            end = at
+            # The line end before a line is its own here.
+            end = start + 1
             for _ in range(WRAPPED_INTO):
                 end = text.find(b"\n", end) + 1 or len(text)
-            triggers = self._triggers(word or writer or b"")
+            triggers = _TRIGGERS.get(word or writer or b"", ())
             if not word:
                 spread = _SPREAD.match(text, begin.start("head" if head else "writer"), end)
-                triggers = triggers + (self._triggers(spread["word"]) if spread else [])
-            if any(_holds(text, start, end, parts) for parts in triggers):
-                found.add(line)
-
-    def _triggers(self, word: bytes) -> list[_Parts]:
-        """The triggers that may come with the word, as far as they are in the text at all."""
-        known = self._known.get(word)
-        if known is None:
-            end = len(self._text)
-            known = [p for p in _TRIGGERS.get(word, ()) if _holds(self._text, 0, end, p)]
-            self._known[word] = known
-        return known
+                triggers += _TRIGGERS.get(spread["word"], ()) if spread else ()
+            lines = text[start:end]
+            for longest, parts in triggers:
+                if longest in lines and _in_a_row(parts).search(lines):
+                    told.append(start)
+                    break
+        found.update(_lines_of(iter(told), text))
+        empty.update(_lines_of(iter(untold), text))
 
 
-def _joined(lines: Sequence[bytes]) -> bytes:
-    return b"\n%b\n" % b"\n".join(lines)
-
-
-def _holds(text: bytes, start: int, end: int, parts: _Parts) -> bool:
-    return all(text.find(part, start, end) >= 0 for part in parts)
+@cache
+def _in_a_row(parts: _Parts) -> re.Pattern[bytes]:
+    """The words one behind the other, wherever somebody wrapped them."""
+    return re.compile((_GAP + rb"++").join(map(re.escape, parts)))
 
 
 def _finds(word: bytes, text: bytes) -> Iterator[int]:

@@ -19,13 +19,14 @@ TRAILING_LOGGER = re.compile(
 )
 
 # What brokers begin their messages with, behind whatever other layouts put in front.
-BROKERS_PREFIX = re.compile(
+WRITER_IN_BRACKETS = (
     r"\[(?:ReplicaFetcher replicaId=\d|ReplicaFetcherThread-\d+-\d+\]"
     r"|(?:Unified|Merged|Local)?Log(?:Loader)? partition=|RemoteLogManager=\d"
     r"|Partition \S+ broker=\d|ReplicaManager broker=\d|ReplicaFetcherManager on broker "
     r"|Kafka ?(?:Raft)?Server |Broker(?:Server)? id=\d|Controller (?:id=)?\d|QuorumController id=\d"
-    r"|GroupCoordinator )|KafkaConfig values:"
+    r"|GroupCoordinator )"
 )
+BROKERS_PREFIX = re.compile(WRITER_IN_BRACKETS + "|KafkaConfig values:")
 BROKERS_PREFIX_BYTES = re.compile(BROKERS_PREFIX.pattern.encode())
 # What layouts put between level and message: a thread, a logger, in brackets or before a dash, a
 # colon or a bar.
