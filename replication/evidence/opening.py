@@ -13,6 +13,7 @@ import lzma
 import os
 import re
 import stat
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PosixPath
@@ -27,6 +28,9 @@ READ_ERRORS = (OSError, *DAMAGED)
 LARGEST_RATIO = 600
 UNSUSPICIOUS_BYTES = 1 << 30
 _TEXT_PIECE = 1 << 16
+_SMALL = 1 << 20
+_STAMPS_DIFFER = 1_000_000_000
+_kept: tuple[tuple[int, ...], bytes] = ((), b"")
 _HOLE = re.compile(rb"\0{64,}")
 
 
@@ -247,25 +251,47 @@ def open_unpacked(path: Path, most: int | None = None) -> BinaryIO:
 
 
 def _unpacked(path: Path, most: int | None) -> BinaryIO:
-    stream: BinaryIO = path.open("rb")
+    stream = _as_it_is(path)
     try:
-        head = cast(_Peekable, stream).peek(8)[:8]
+        head = _head(stream)
         for magic, unpacking in _PACKINGS.items():
             if head.startswith(magic):
                 most = most or max(UNSUSPICIOUS_BYTES, path.stat().st_size * LARGEST_RATIO)
                 bounded = _Bounded(unpacking(stream), stream, most)
                 stream = cast(BinaryIO, io.BufferedReader(bounded, 1 << 17))
-                head = cast(_Peekable, stream).peek(64)
+                head = _head(stream)
                 break
-        else:
-            head = cast(_Peekable, stream).peek(64)
-        encoding = _encoding(head[:64])
+        encoding = _encoding(head)
         if encoding is not None:
             return cast(BinaryIO, io.BufferedReader(_AsUtf8(stream, encoding)))
     except BaseException:
         stream.close()
         raise
     return stream
+
+
+def _as_it_is(path: Path) -> BinaryIO:
+    """The file's bytes. A small file is kept until another one is opened: a dozen readers ask what
+    it is, one after the other."""
+    global _kept
+    about = path.stat()
+    # What was written just now may be written again within the same time stamp.
+    old = time.time_ns() - about.st_mtime_ns > _STAMPS_DIFFER
+    if not stat.S_ISREG(about.st_mode) or about.st_size > _SMALL or not old:
+        return path.open("rb")
+    told = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
+    if told != _kept[0]:
+        _kept = (told, path.read_bytes())
+    return io.BytesIO(_kept[1])
+
+
+def _head(stream: BinaryIO) -> bytes:
+    """The first bytes, which stay to be read."""
+    if isinstance(stream, io.BytesIO):
+        head = stream.read(64)
+        stream.seek(0)
+        return head
+    return cast(_Peekable, stream).peek(64)[:64]
 
 
 def _encoding(head: bytes) -> str | None:

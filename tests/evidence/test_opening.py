@@ -6,6 +6,7 @@ import io
 import lzma
 import os
 import tarfile
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -172,3 +173,22 @@ def test_what_is_no_archive_is_none(tmp_path: Path) -> None:
     cut = tmp_path / "cut.tar.gz"
     cut.write_bytes(tar_of({"a": os.urandom(200_000), "b": b"x"}, "w:gz")[:100_000])
     assert "breaks off" in opened(cut, tmp_path / "into").unreadable[0].reason
+
+
+def test_a_small_file_that_was_changed_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    told = []
+    for text, age in (("before", 20), ("behind", 10), ("packed", 5)):
+        path.write_bytes(gzip.compress(text.encode()) if text == "packed" else text.encode())
+        os.utime(path, ns=(0, time.time_ns() - age * 1_000_000_000))
+        for _ in range(2):
+            with open_unpacked(path) as stream:
+                told.append(stream.read().decode())
+    # Written twice within one time stamp.
+    now = time.time_ns()
+    for text in ("first!", "second"):
+        path.write_bytes(text.encode())
+        os.utime(path, ns=(0, now))
+        with open_unpacked(path) as stream:
+            told.append(stream.read().decode())
+    assert told == ["before"] * 2 + ["behind"] * 2 + ["packed"] * 2 + ["first!", "second"]

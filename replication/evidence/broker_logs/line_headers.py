@@ -73,19 +73,23 @@ class Clock:
     def _milliseconds(self, date: bytes, minute: bytes, zone: bytes | None) -> int | None:
         try:
             year, month, day = map(int, date.split(b"-"))
-            naive = datetime(year, month, day, int(minute[:2]), int(minute[3:]))
+            hour, minutes = int(minute[:2]), int(minute[3:])
+            moment = datetime(
+                year, month, day, hour, minutes, tzinfo=_zone(zone) or self._time_zone
+            )
         except ValueError:
             return None
-        at = self._in_order(naive.replace(tzinfo=_zone(zone) or self._time_zone))
+        at = self._in_order(moment)
         self._before = at
         return at
 
     def _in_order(self, moment: datetime) -> int:
         """The moment, the second one of its name where the first would be before the last line:
         when summer time ends an hour comes twice (PEP 495)."""
-        first, second = _milliseconds(moment), _milliseconds(moment.replace(fold=1))
-        again = self._before is not None and first + _OUT_OF_ORDER < self._before
-        return max(first, second) if again else first
+        first = _milliseconds(moment)
+        if self._before is None or first + _OUT_OF_ORDER >= self._before:
+            return first
+        return max(first, _milliseconds(moment.replace(fold=1)))
 
     def at_text(self, text: str) -> int | None:
         """A time stamp as JSON layouts print it."""

@@ -37,7 +37,7 @@ _MOSTLY_ENOUGH = (1 << 17, None)
 # Where three quarters of so many lines are in one form, most of the others are.
 _FEW = 64
 _FORMS = ("brackets", "logger_first", "no_logger")
-_BEGINNINGS = tuple(b"[0123456789"[n : n + 1] for n in range(11))
+_BEGINNINGS = frozenset((b"[", *(b"%d" % digit for digit in range(10))))
 _BROKER_LOGGER = re.compile(
     r"^(?:state\.change\.logger|kafka\.(?!examples|javaapi|consumer|producer|mirrormaker|etl)[\w.$]+"
     r"|org\.apache\.kafka\.(?:controller|server|storage|image|raft|metadata|coordinator|network|queue)"
@@ -120,7 +120,7 @@ def _first_lines(sample: bytes) -> list[bytes]:
 def _form_of(lines: list[bytes]) -> str | None:
     """Which of the forms most lines with a header are in."""
     # A header begins like this; beneath a line there are often a hundred of a stack.
-    begun = [line for line in lines if line.startswith(_BEGINNINGS)]
+    begun = [line for line in lines if line[:1] in _BEGINNINGS]
     counts = _forms(begun[:: max(1, len(begun) // _FEW)])
     if not counts or max(counts.values()) * 4 < counts.total() * 3:
         counts = _forms(begun)
