@@ -1,0 +1,30 @@
+"""Captured incidents in shapes of `tests.handed_over`: what is said contradicts no truth."""
+
+import pytest
+
+from tests.handed_over import OF_DUMPS, SHAPES, dumped, one_behind_the_other, outcome
+
+LOST, HEALTHY = "unclean_election__4.1.1", "healthy_rolling_restart__4.3.0"
+
+
+@pytest.mark.parametrize(
+    ("incident", "shape"),
+    [
+        (LOST, "logs in JSON"),
+        (LOST, "log and describe in a file, wrapped"),
+        (LOST, "acks and log in a file, cut"),
+        (HEALTHY, "logs of containerd"),
+        (HEALTHY, "logs rotated and packed"),
+    ],
+)
+def test_no_shape_makes_a_verdict_wrong(incident: str, shape: str) -> None:
+    found = outcome(incident, SHAPES[shape])
+    assert found.wrong + found.assumed == []
+    assert found.sorts["nothing said"] == 0
+
+
+@pytest.mark.parametrize("shape", sorted(OF_DUMPS))
+def test_a_dump_in_a_file_with_others_is_read(shape: str) -> None:
+    found = outcome(LOST, one_behind_the_other(dumped(LOST), OF_DUMPS[shape]))
+    assert found.wrong + found.assumed == []
+    assert found.sorts["nothing said"] == 0
