@@ -25,6 +25,7 @@ from replication.paths import project_root
 BENCHMARKS = {
     "core": ["--rounds", "1"],
     "evidence": [],
+    "first_verdict": ["--rounds", "1"],
     "live": ["--minutes", "40"],
     "quality": [],
     "small_batches": [],

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from replication.paths import project_root
 from replication.places import HadoopPath
-from replication.progress import line_of
+from replication.progress import doing, line_of, told
 from replication.quality import checks, offline_docs, suites
 from replication.quality.command import parser
 from replication.quality.great_expectations_suite import Judge, JudgeError, ProjectError
@@ -58,7 +58,16 @@ def main(argv: list[str]) -> int:
 
 def check(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite]) -> int:
     """Holds the tables against the suites, once; the exit status."""
-    return _look(views.opened(spark, flags.tables.absolute()), flags, chosen, flags.run)
+    with told():
+        return _look(_opened(spark, flags), flags, chosen, flags.run)
+
+
+def _opened(spark: SparkSession, flags: argparse.Namespace) -> Opened:
+    """The tables, in a session that suits their size."""
+    doing("opening the tables")
+    folder = flags.tables.absolute()
+    few = folder.is_dir() and views.few_rows(spark, folder)
+    return views.opened(session.for_few_rows(spark) if few else spark, folder)
 
 
 def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], stop: Stop) -> int:
@@ -75,7 +84,7 @@ def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], 
             seen = version
             newest = store.newest_batches().get(QUERY)
             if newest is None or _is_due(looked, newest, flags.every):
-                found = views.opened(spark, folder)
+                found = _opened(spark, flags)
                 looked = (found.run, found.micro_batch_id)
                 run = flags.run and f"{flags.run} {found.run}/{found.micro_batch_id}"
                 worst = max(worst, _look(found, flags, chosen, run))
@@ -97,7 +106,9 @@ def _look(found: Opened, flags: argparse.Namespace, chosen: list[Suite], name: s
     folder = flags.tables.absolute()
     judge = Judge(run, flags.data_docs, flags.project, (folder, tuple(views.stored())))
     spark = found.store.spark
-    results = checks.run(spark, chosen, found.register(KEPT_BELOW), judge)
+    doing("judging the suites")
+    names = found.register(KEPT_BELOW, "\n".join(suite.sql() for suite in chosen))
+    results = checks.run(spark, chosen, names, judge)
     results += [checks.result_of(own) for own in judge.own()]
     checked = (found.run, found.micro_batch_id)
     at = time.time_ns() // 1_000_000

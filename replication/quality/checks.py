@@ -1,12 +1,14 @@
 """Runs suites over tables: outcomes as rows of `expectation_results`, as words, as exit status."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
+from replication.progress import steps
 from replication.quality.candidates import ROW, frame_of
 from replication.quality.great_expectations_suite import Judge, Own
 from replication.quality.suites import Expectation, Suite
@@ -15,6 +17,8 @@ from replication.reports.inventory_words import counted
 # Failing rows that are written down per expectation; all of them are counted.
 LISTED = 1_000
 SHOWN = 5
+# Suites whose queries run at the same time.
+AT_ONCE = 2
 EXIT_PASSED, EXIT_FAILED = 0, 1
 
 
@@ -36,21 +40,25 @@ class Result:
 
 
 def run(
-    spark: SparkSession, suites: Iterable[Suite], views: Mapping[str, str], judge: Judge
+    spark: SparkSession, suites: Sequence[Suite], views: Mapping[str, str], judge: Judge
 ) -> list[Result]:
     """Judges every suite. views: table or documented view -> the session's name for it.
 
     Raises SuiteError, JudgeError.
     """
-    results = []
-    for suite in suites:
-        listed = _listed(frame_of(spark, suite, views))
-        found = [_result(suite, e, listed.get(e.name, [])) for e in suite.expectations]
-        words = {r.expectation.name: [row_words(row) for row in r.rows] for r in found}
-        passed = judge.judge(suite, words)
-        assert all(passed[r.expectation.name] == r.passed for r in found)
-        results += found
-    return results
+    # Planning a query is most of what a small table costs, and keeps one processor busy.
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        asked = pool.map(lambda suite: _listed(frame_of(spark, suite, views)), suites)
+        listed_of = zip(steps(suites, "suites judged"), asked, strict=True)
+        return [r for suite, listed in listed_of for r in _judged(suite, listed, judge)]
+
+
+def _judged(suite: Suite, listed: Mapping[str, list[Row]], judge: Judge) -> list[Result]:
+    found = [_result(suite, e, listed.get(e.name, [])) for e in suite.expectations]
+    words = {r.expectation.name: [row_words(row) for row in r.rows] for r in found}
+    passed = judge.judge(suite, words)
+    assert all(passed[r.expectation.name] == r.passed for r in found)
+    return found
 
 
 def _listed(candidates: DataFrame) -> dict[str, list[Row]]:

@@ -75,6 +75,11 @@ class Suite:
         named = {n for e in self.expectations for n in TABLE.findall(e.sql)}
         return (named - {"batch"}) | {self.table}
 
+    def sql(self) -> str:
+        """All SQL of the suite, and the name of its table."""
+        asked = [f"{e.sql} {e.where} {e.detail}" for e in self.expectations]
+        return "\n".join([self.table, *asked])
+
 
 def load(folder: Path, only: tuple[str, ...] = (), own: Path | None = None) -> list[Suite]:
     """Every suite of a folder, in the order of their names; only: the tables to take, () for all.

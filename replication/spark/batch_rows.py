@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from deltalake import DeltaTable
 
 from replication.places import Place
 from replication.spark import contracts
@@ -52,15 +53,26 @@ def batch_rows(table: Place, version: int | None = None) -> list[dict[str, Any]]
     return None
 
 
+def has_few_rows(table: Place, version: int) -> bool:
+    """Whether `few_rows` would read that version, as its log tells. Raises DamagedError."""
+    found = opened(table, version)
+    return found is not None and _few(found) is not None
+
+
+def _few(table: DeltaTable) -> dict[str, int | None] | None:
+    """The files of a small table; None where it is not small, or only Spark's Delta can tell."""
+    files = files_in(table)
+    if files is None or sum(FEW_ROWS + 1 if n is None else n for n in files.values()) > FEW_ROWS:
+        return None
+    return files if sum(add["size_bytes"] for add in added(table)) <= FEW_BYTES else None
+
+
 def few_rows(table: Place, version: int) -> pa.Table | None:
     """Every row of a version of a small table, with all of its columns; None where it is not small,
     or only Spark's Delta can read it. Raises DamagedError."""
     found = opened(table, version)
-    files = None if found is None else files_in(found)
+    files = None if found is None else _few(found)
     if found is None or files is None:
-        return None
-    rows = sum(FEW_ROWS + 1 if n is None else n for n in files.values())
-    if rows > FEW_ROWS or sum(add["size_bytes"] for add in added(found)) > FEW_BYTES:
         return None
     schema = pa.schema(found.schema().to_arrow())
     try:

@@ -13,18 +13,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from replication.java_options import QUICKLY
 from replication.paths import project_root
 from replication.spark import session, views
 
 INCIDENT = "tests/incidents/unclean_election__4.1.1"
 PROPERTIES = "conf/spark-defaults.conf"
-# A minute's work: the JVM's second compiler would cost more than it saves. Place for all compiled
-# code and all classes from the start: the first compiler alone has little, and sweeps it.
 JAVA_OPTIONS = (
     "spark.driver.extraJavaOptions=-Dlog4j2.configurationFile=conf/log4j2.properties "
     "-Dspark.shutdown.timeout=150s -XX:SharedArchiveFile=.jars/spark.jsa -Xlog:cds=off "
-    "-Xlog:cds+dynamic=off -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-    "-XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=400m"
+    f"-Xlog:cds+dynamic=off {QUICKLY}"
 )
 QUESTIONS = (
     (

@@ -236,10 +236,8 @@ def problem(spark: SparkSession, written: Iterable[Place], read: Iterable[Place]
     return next((told for place in written if (told := _not_safe(spark, place))), None)
 
 
-def has_class(spark: SparkSession, name: str) -> bool:
-    """Whether a class is among the jars of a session."""
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
+def has_class(jvm: Any, name: str) -> bool:
+    """Whether a class is among the jars of a JVM."""
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     try:
         jvm.java.lang.Class.forName(name, False, loader)
@@ -256,7 +254,7 @@ def _not_safe(spark: SparkSession, place: Place) -> str | None:
     store = f"spark.delta.logStore.{scheme}.impl"
     for setting in (store, CHECKPOINTS):
         chosen = spark.conf.get(setting, "")
-        if chosen and not has_class(spark, chosen):
+        if chosen and not has_class(spark.sparkContext._jvm, chosen):
             return (
                 f"{place}: there is no class {chosen} ({setting}): give the jar that has it by "
                 "--jars or --packages"

@@ -23,15 +23,14 @@ from replication.spark.tables import START, Store, TablesError, Writer
 @dataclass(frozen=True)
 class Run:
     """One run of a query. spark_location: Spark's checkpoint location; number: its place among
-    the runs of this query over these tables; is_new: it starts now; incident: the one it is of,
-    None: whichever its events name."""
+    the runs of this query over these tables; incident: the one it is of, None: whichever its events
+    name."""
 
     query: str
     name: str
     number: int
     token: str
     folder: Place
-    is_new: bool
     lease: Lease | None = None
     incident: str | None = None
 
@@ -86,10 +85,7 @@ def enter(
             f"{folder} belongs to run {noted['run']!r}, but {store.folder} was last written by run "
             f"{newest['run']!r} of another checkpoint directory: use that one, or other tables"
         )
-    run = Run(
-        query, noted["run"], noted["run_number"], noted["token"], folder, newest is None, None,
-        incident,
-    )  # fmt: skip
+    run = Run(query, noted["run"], noted["run_number"], noted["token"], folder, None, incident)
     if newest is None:
         run = run.leased(store)
         store.finish(run.writer("start"), START, {})
@@ -163,7 +159,7 @@ def _named(
     if newest is not None and incident is not None and store.knows_run(query, name):
         raise TablesError(f"--new-run {name!r} is the name of an earlier run: choose another one")
     number = 0 if newest is None else newest["run_number"] + 1
-    return Run(query, name, number, uuid.uuid4().hex, folder, True, None, incident)
+    return Run(query, name, number, uuid.uuid4().hex, folder, None, incident)
 
 
 def _started(

@@ -1,6 +1,7 @@
 """The Spark session of a job: started with the settings of conf/, or refused with what to do."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 from pyspark.logger import PySparkLogger
@@ -29,7 +30,17 @@ def start(name: str, written: Sequence[Place] = (), read: Sequence[Place] = ()) 
     the catalog lacks a schema.
     Sets nothing: settings in code would silently beat `--conf`.
     """
-    _be_reached_by_workers()
+    SparkContext._ensure_initialized()
+    told = SparkConf()
+    if DELTA_EXTENSION in (told.get("spark.sql.extensions", "") or "") and not has_delta():
+        # Spark would start all the same, and say on ninety lines what it lacks.
+        raise SessionError(
+            f"no jars of Delta Lake in {told.get('spark.jars') or Path.cwd() / '.jars'}: the paths "
+            "in conf/spark-defaults.conf begin where spark-submit is started. After `make setup` "
+            "start it in the checkout, or from any folder by .venv/bin/replication-replay and its "
+            "like"
+        )
+    _be_reached_by_workers(told)
     _print_no_errors_as_json()
     spark = SparkSession.builder.appName(name).getOrCreate()
     problem = _problem(spark)
@@ -51,19 +62,40 @@ def start(name: str, written: Sequence[Place] = (), read: Sequence[Place] = ()) 
     return spark
 
 
+# For queries over few rows. Spark would compile Java for each, in seconds, and run them in several
+# tasks, each stage of adaptive execution as a job of its own.
+FOR_FEW_ROWS = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def for_few_rows(spark: SparkSession) -> SparkSession:
+    """A session beside the job's, with views of its own, for queries over tables of few rows."""
+    made = spark.newSession()
+    for name, value in FOR_FEW_ROWS.items():
+        made.conf.set(name, value)
+    return made
+
+
 def _print_no_errors_as_json() -> None:
     """Each error of Spark is told once, by the job: pyspark prints it before as JSON, 7 KB each."""
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
 
 
-def _be_reached_by_workers() -> None:
+def has_delta() -> bool:
+    """Whether Delta Lake is among the jars of this JVM."""
+    return hadoop_files.has_class(SparkContext._jvm, "io.delta.tables.DeltaTable")
+
+
+def _be_reached_by_workers(told: SparkConf) -> None:
     """Takes back the loopback address of conf/, which suits a laptop in any network, where workers
     may be elsewhere: then Spark finds the host's own, or --conf says it."""
-    told = SparkConf()
     if told.get("spark.master", "local").startswith("local"):
         return
-    SparkContext._ensure_initialized()
     jvm = SparkContext._jvm
     assert jvm is not None
     for key in ("spark.driver.host", "spark.driver.bindAddress"):
@@ -74,7 +106,7 @@ def _be_reached_by_workers() -> None:
 def _problem(spark: SparkSession) -> str | None:
     if DELTA_EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
         return "Spark was started without conf/spark-defaults.conf: no Delta Lake extension"
-    if not hadoop_files.has_class(spark, "io.delta.tables.DeltaTable"):
+    if not has_delta():
         return "Delta Lake's jars are not loaded"
     provider = spark.conf.get("spark.sql.streaming.stateStore.providerClass", "") or ""
     if not provider.endswith(STATE_PROVIDER):

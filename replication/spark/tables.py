@@ -24,7 +24,7 @@ from replication.places import Place
 from replication.spark import contracts, hadoop_files
 from replication.spark.analyzer_version import analyzer_version
 from replication.spark.append_commit import AppendCommit
-from replication.spark.batch_rows import batch_rows, few_rows
+from replication.spark.batch_rows import batch_rows, few_rows, has_few_rows
 from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
 from replication.spark.delta_schemas import (
     STATISTICS,
@@ -265,7 +265,7 @@ class Store:
         self,
         written: DataFrameWriter | AppendCommit | SmallCommit,
         table: str,
-        writer: Writer,
+        writer: Writer | None,
     ) -> None:
         for attempt in range(COMMIT_TRIES):
             # Before this one: what others have committed can be taken back, and nothing of ours.
@@ -278,7 +278,7 @@ class Store:
                     and self._holds(table, *written.transaction)
                 ):
                     break
-                with writer.lease.held() if writer.lease is not None else nullcontext():
+                with writer.lease.held() if writer and writer.lease else nullcontext():
                     written.save(self.path(table))
                 break
             except OF_DELTA as error:
@@ -407,17 +407,30 @@ class Store:
         transaction = None if micro_batch_id == START else (app, micro_batch_id)
         if transaction is not None and not self._is_to_make(BATCHES, transaction):
             return
-        table = contracts.tables()[BATCHES]
+        self.append_rows(BATCHES, [row], transaction, writer)
+
+    def append_rows(
+        self,
+        name: str,
+        rows: Sequence[Mapping[str, Any]],
+        transaction: tuple[str, int] | None = None,
+        writer: Writer | None = None,
+    ) -> None:
+        """Appends few rows, with their told columns, in one commit: on folders without Spark."""
+        table = contracts.tables()[name]
         if isinstance(self.folder, Path):
-            rows = arrow_rows(table, [row])
-            self._save(SmallCommit(table, rows, frozenset(), transaction), BATCHES, writer)
-            return
-        values = [tuple(row[c.name] for c in table.told)]
-        frame = completed(BATCHES, self.spark.createDataFrame(values, table.ddl).coalesce(1))
+            try:
+                found = arrow_rows(table, rows)
+                self._save(SmallCommit(table, found, frozenset(), transaction), name, writer)
+                return
+            except NotSmallError:
+                pass
+        values = [tuple(row[c.name] for c in table.told) for row in rows]
+        frame = completed(name, self.spark.createDataFrame(values, table.ddl).coalesce(1))
         if transaction is not None:
-            self._save(AppendCommit(frame, transaction), BATCHES, writer)
+            self._save(AppendCommit(frame, transaction), name, writer)
         else:
-            self._save(frame.write.format("delta").mode("append"), BATCHES, writer)
+            self._save(frame.write.format("delta").mode("append"), name, writer)
 
     def newest_batches(self) -> dict[str, Any]:
         """The newest row of `_batches` of each query, by query; {} where nothing was written."""
@@ -547,16 +560,25 @@ class Store:
         rows = few_rows(self.folder / table, version)
         if rows is not None:
             schema = from_arrow_schema(rows.schema)
-            return self.spark.createDataFrame(rows if len(rows) else [], schema)
+            # Without a row it is one that needs no job, and takes what rests on it along.
+            frame = self.spark.createDataFrame(rows if len(rows) else [], schema)
+            return frame if len(rows) else frame.limit(0)
         reader = self.spark.read.format("delta").option("versionAsOf", version)
         return reader.load(self.path(table))
+
+    def has_few_rows(self, table: str, version: int | None = None) -> bool:
+        """Whether a version, the newest by default, is read at once. Raises TablesError."""
+        try:
+            of = self.version(table) if version is None else version
+            return has_few_rows(self.folder / table, of)
+        except DamagedError as error:
+            raise TablesError(str(error)) from None
 
     def at_cut(self, table: str, cut: Cut | None = None) -> DataFrame:
         """A table as readers should see it: as `_batches` names it."""
         cut = self.cut() if cut is None else cut
-        if table not in cut:
-            return self.newest(table)
-        frame = self.at_version(table, cut[table])
+        version = cut[table] if table in cut else self.version(table)
+        frame = self.at_version(table, version)
         condition = cut.condition(table)
         return frame if condition is None else frame.filter(condition)
 

@@ -6,7 +6,7 @@ of schemas/ in a session or a catalog, and writes them as a script.
 
 import argparse
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -43,25 +43,56 @@ class Opened:
     run: str
     micro_batch_id: int
 
+    _frames: dict[str, DataFrame] = field(default_factory=dict, repr=False)
+
     def frame(self, table: str) -> DataFrame:
         """A table at the cut."""
-        return self.store.at_cut(table, self.cut)
+        if table not in self._frames:
+            self._frames[table] = self.store.at_cut(table, self.cut)
+        return self._frames[table]
 
-    def register(self, keep_below: int = 0) -> dict[str, str]:
+    def register(self, keep_below: int = 0, asked: str | None = None) -> dict[str, str]:
         """Makes each table and documented view a temporary view; returns name -> view's name.
 
         keep_below: tables of fewer bytes are kept in memory: each look at a Delta table costs jobs
-        of its own to find its files, which for a small table is most of the work.
+        of its own to find its files, which for a small table is most of the work. Those of few rows
+        are there already. asked: SQL; only those views are made that it names, in any way.
         """
+        names = None if asked is None else _named_in(asked)
         for table in stored():
-            if _is_table(self.store.folder / table):
+            if (names is None or table in names) and _is_table(self.store.folder / table):
                 frame = self.frame(table)
-                if self.store.size(table) < keep_below:
+                if self.store.size(table) < keep_below and not self._is_at_hand(table):
                     frame = frame.coalesce(1).persist()
+                    frame.count()  # Read at first use, two tasks of one job would both read it.
                 frame.createOrReplaceTempView(table)
         for view, sql in documented().items():
-            self.store.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW `{view}` AS {sql}")
+            if names is None or view in names:
+                self.store.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW `{view}` AS {sql}")
         return {name: name for name in contracts.tables()}
+
+    def _is_at_hand(self, table: str) -> bool:
+        return self.store.has_few_rows(table, self.cut.get(table))
+
+
+def _named_in(sql: str) -> set[str]:
+    """The words of SQL, and of the documented views among them."""
+    found: set[str] = set()
+    left = [sql]
+    while left:
+        words = set(re.findall(r"\w+", left.pop())) - found
+        found |= words
+        left += [documented()[view] for view in words & set(documented())]
+    return found
+
+
+def few_rows(spark: SparkSession, folder: Place) -> bool:
+    """Whether every table of a folder has so few rows that it is read without Spark.
+
+    Raises TablesError where one is damaged.
+    """
+    store = Store(spark, folder)
+    return all(store.has_few_rows(t) for t in stored() if _is_table(folder / t))
 
 
 def stored() -> list[str]:
@@ -100,9 +131,9 @@ def opened(spark: SparkSession, folder: Place) -> Opened:
         raise TablesError(f"{folder} is empty: nothing has been folded into it yet")
     cut = cut_of(rows, folder)
     cut[BATCHES] = batches
-    for table in folded():
-        _check_columns(store, table, cut)
     found = Opened(store, cut, fold["run"], fold["micro_batch_id"])
+    for table in folded():
+        _check_columns(found, table)
     if found.frame("verdicts").isEmpty():
         raise TablesError(f"{folder} is empty: its newest micro-batch holds no verdict")
     return found
@@ -112,14 +143,15 @@ def _is_table(path: Place) -> bool:
     return (path / "_delta_log").is_dir()
 
 
-def _check_columns(store: Store, table: str, cut: Cut) -> None:
+def _check_columns(opened: Opened, table: str) -> None:
+    store, cut = opened.store, opened.cut
     if table not in cut:
         raise TablesError(
             f"{store.path(table)} is not named by {BATCHES}: it is of an older version of the "
             "tables, or of another folder. Fold the events into new tables"
         )
     try:
-        found = dict(store.at_cut(table, cut).dtypes)
+        found = dict(opened.frame(table).dtypes)
     except PySparkException as error:
         reason = first_cause(error)
         raise TablesError(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from replication.java_options import QUICKLY
 from replication.paths import jars_dir, project_root
 from replication.spark import demo
 from replication.spark.class_archive import ARCHIVE, QUIET
@@ -22,6 +23,12 @@ def test_all_that_starts_spark_names_the_archive() -> None:
     if (jars_dir() / ARCHIVE).is_file():
         options = " ".join(command_of("replay", [], "spark-submit"))
         assert f"-XX:SharedArchiveFile={jars_dir() / ARCHIVE} {QUIET}" in options
+
+
+def test_jobs_that_end_soon_take_java_s_first_compiler_alone_and_a_stream_both() -> None:
+    for job, quick in (("check_quality", True), ("report", True), ("stream", False)):
+        options = " ".join(command_of(job, [], "spark-submit"))
+        assert (QUICKLY in options) == quick, job
 
 
 @pytest.mark.spark

@@ -1,0 +1,86 @@
+"""The session of a job: started elsewhere it says so at once, over few rows it runs few jobs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replication.evidence.event_dumps import write_events
+from replication.paths import project_root
+from replication.spark import contracts, session, views
+from replication.spark.tables import Store
+from tests.spark.event_rows import made_trace
+from tests.spark.jobs_in_process import run_replay
+
+
+@pytest.mark.spark
+def test_a_job_started_from_another_folder_says_so_before_spark_starts(tmp_path: Path) -> None:
+    """conf/spark-defaults.conf names the jars from where spark-submit is started. Without this look
+    Spark starts, and its log is some ninety lines."""
+    root = project_root()
+    submit = Path(sys.executable).with_name("spark-submit")
+    command = [
+        str(submit), "--properties-file", str(root / "conf" / "spark-defaults.conf"),
+        str(root / "jobs" / "create_views.py"), "--tables", str(tmp_path),
+    ]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(root), "PYSPARK_PYTHON": sys.executable,
+                   "PATH": f"{submit.parent}:{os.environ['PATH']}"}  # fmt: skip
+    run = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2
+    # spark-submit puts what a job says on stderr to its own stdout.
+    assert "SparkContext" not in run.stdout + run.stderr
+    assert run.stdout == (
+        f"create_views.py: no jars of Delta Lake in {tmp_path}/.jars: the paths in "
+        "conf/spark-defaults.conf begin where spark-submit is started. After `make setup` start it "
+        "in the checkout, or from any folder by .venv/bin/replication-replay and its like\n"
+    )
+
+
+@pytest.mark.spark
+def test_tables_of_few_rows_cost_few_jobs_and_those_without_a_row_none(
+    spark: SparkSession, folder: Path
+) -> None:
+    write_events(folder / "in" / "1.jsonl", made_trace(0))
+    run_replay(spark, folder)
+    tables = folder / "replayed"
+    assert views.few_rows(spark, tables)
+    few = session.for_few_rows(spark)
+    found = views.opened(few, tables)
+    asked = "SELECT run, count(*) FROM {} WHERE run <> 'u' GROUP BY run ORDER BY run"
+    found.register(asked=" ".join(contracts.tables()))
+    for table, most in (("divergences", 0), ("at_risk", 0), ("replica_states", 2)):
+        spark.sparkContext.setJobGroup(table, table)
+        rows = few.sql(asked.format(table)).collect()
+        assert bool(rows) == (most > 0)
+        jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(table)
+        assert len(jobs) <= most, table
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+
+
+@pytest.mark.spark
+def test_only_the_views_that_are_asked_for_are_made(spark: SparkSession, folder: Path) -> None:
+    """With those that they rest on."""
+    write_events(folder / "in" / "1.jsonl", made_trace(0))
+    run_replay(spark, folder)
+    other = spark.newSession()
+    found = views.opened(other, folder / "replayed")
+    found.register(asked="SELECT * FROM under_replicated")
+    made = {row["viewName"] for row in other.sql("SHOW VIEWS").collect()}
+    assert {"under_replicated", "isr_and_leadership"} <= made
+    assert not {"loss_ledger", "lost_records", "findings"} & made
+
+
+@pytest.mark.spark
+def test_a_table_of_more_rows_is_left_to_spark(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_events(folder / "in" / "1.jsonl", made_trace(0))
+    run_replay(spark, folder)
+    rows = Store(spark, folder / "replayed").newest("replica_states").count()
+    monkeypatch.setattr("replication.spark.batch_rows.FEW_ROWS", rows - 1)
+    assert not views.few_rows(spark, folder / "replayed")
