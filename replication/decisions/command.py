@@ -122,7 +122,7 @@ def run(options: argparse.Namespace, folded: list[FoldedPartition], incident: st
         if options.script is not None:
             _write_script(options.script, answer)
         if options.state is not None:
-            begin(options.state, answer["partitions"])
+            begin(options.state, answer)
     except (NoScript, BadState, OSError) as error:
         print(f"replication-analyzer decide: {error}", file=sys.stderr)
         return UNUSABLE

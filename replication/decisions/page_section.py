@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from replication.decisions.words import in_short, partition_lines
+from replication.decisions.first_words import in_short
+from replication.decisions.words import partition_lines
 from replication.reports.inventory_words import counted
 from replication.reports.safe_text import escaped
 

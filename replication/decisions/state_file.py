@@ -5,7 +5,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-FORMAT_VERSION = 1
+from replication.decisions.walkthrough import in_one_order
+
+FORMAT_VERSION = 2
 _OF_A_PARTITION = ("cluster_id", "topic", "partition", "advice", "replica", "steps")
 
 
@@ -13,18 +15,25 @@ class BadState(ValueError):
     """The file is no plan, or of no use now; the text says what to do."""
 
 
-def begin(path: Path, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Writes the plans of an answer, with no step passed. Raises BadState where the file is there
-    already, or where nothing is planned."""
+def begin(path: Path, answer: dict[str, Any]) -> dict[str, Any]:
+    """Writes the plans of an answer as one, with no step passed. Raises BadState where the file is
+    there already, or where nothing is planned."""
     if path.exists():
         raise BadState(
             f"{path} has a plan already. To go on with it leave the evidence out; for a new plan "
             "name another file"
         )
-    planned = [{name: row[name] for name in _OF_A_PARTITION} for row in rows if row["steps"]]
+    rows = [row for row in answer["partitions"] if row["steps"]]
+    planned = [{name: row[name] for name in _OF_A_PARTITION} for row in rows]
     if not planned:
         raise BadState("there is nothing to carry out: no plan has a step")
-    state = {"format_version": FORMAT_VERSION, "partitions": planned, "passed": []}
+    orders = {o["cluster_id"]: o["brokers"] or [] for o in answer["start_orders"]}
+    state = {
+        "format_version": FORMAT_VERSION,
+        "partitions": planned,
+        "order": in_one_order(planned, orders),
+        "passed": [],
+    }
     _write(path, state)
     return state
 
@@ -67,9 +76,17 @@ def count(state: dict[str, Any]) -> tuple[int, int]:
 
 
 def _all_steps(state: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """What only copies and looks comes first, over all partitions."""
-    steps = [(row, step) for row in state["partitions"] for step in row["steps"]]
-    return sorted(steps, key=lambda each: each[1]["action"] not in ("copy", "dump"))
+    """Each step with its partition's row, in the order of all plans. Of those that another
+    partition's plan has as well the check alone is left."""
+    found = []
+    for place, number, again in state["order"]:
+        row = state["partitions"][place]
+        step = row["steps"][number]
+        if again:
+            words = f"{step['words']} A step before did that: make this check alone."
+            step = {**step, "words": words, "done": True}
+        found.append((row, step))
+    return found
 
 
 def _write(path: Path, state: dict[str, Any]) -> None:

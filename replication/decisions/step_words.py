@@ -8,6 +8,10 @@ from replication.reports.vocabulary import name
 
 def step_words(step: dict[str, Any]) -> Iterator[str]:
     """A step's command, its check and how to take it back."""
+    if step.get("done"):
+        yield f"       check: {step['check']}"
+        yield f"              prints: {step['prints']}{_until(step)}"
+        return
     if step["command"] is None:
         yield f"       No command: {step['note']}."
         return

@@ -1,17 +1,25 @@
 """The answer of `decide` for a person who was woken for it: what to do now, then why, then how."""
 
-import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from replication.decisions.first_words import (
+    MOST_NAMED,
+    PROMISED,
+    TIERS,
+    brokers,
+    do_now,
+    promised,
+    range_of,
+    some,
+)
 from replication.decisions.ranges import overlap
 from replication.decisions.step_words import plan_words, step_words
 from replication.protocol.histories.assumptions import ASSUMPTIONS
 from replication.reports.inventory_words import counted
 from replication.reports.natural import names
-from replication.reports.vocabulary import name, offsets
+from replication.reports.vocabulary import name
 
-MOST_NAMED = 4
 KINDS = ("surely", "perhaps")
 OCCASIONS = {
     "no_leader": "nobody leads",
@@ -19,13 +27,6 @@ OCCASIONS = {
     "leader_not_known": "nothing tells which replica leads",
     "leader_lacks_records": "its leader lacks records that another replica has",
 }
-TIERS = {
-    "acknowledged_by_isr": "acknowledged with acks=all",
-    "consumed": "read by consumers",
-    "committed": "committed",
-    "acknowledged_by_leader": "acknowledged with acks=1",
-}
-PROMISED = tuple(tier for tier in TIERS if tier != "acknowledged_by_leader")
 OPEN = {
     "histories_differ": "Several histories fit the evidence, and they differ in who has what.",
     "too_many_histories": "More histories fit the evidence than are followed.",
@@ -53,7 +54,7 @@ def text(answer: dict[str, Any], paths: Sequence[object]) -> str:
         )
     if not rows:
         return "\n".join(unknown) + "\n"
-    lines = ["Do now", *(f"  {line}" for line in do_now(rows, paths)), ""]
+    lines = ["Do now", *(f"  {line}" for line in do_now(answer, paths)), ""]
     for order in answer["start_orders"]:
         lines += [*_start_order(order), ""]
     alike = [row for row in rows if _is_all_one(row)]
@@ -78,7 +79,7 @@ def _not_known(rows: list[dict[str, Any]]) -> list[str]:
         "  As far as the evidence shows, there is nothing to decide. Hand over:",
     ]
     if unseen:
-        lines.append(f"  the log directories of {_brokers(unseen)} (digest.py makes them small)")
+        lines.append(f"  the log directories of {brokers(unseen)} (digest.py makes them small)")
     if not all(row["replicas_known"] for row in rows):
         lines.append(
             "  the output of kafka-topics --describe: nothing tells which the replicas are"
@@ -95,7 +96,7 @@ def _start_order(order: dict[str, Any]) -> Iterator[str]:
         return
     yield f"START ORDER{cluster}: none keeps every plan."
     for x in order["contradiction"]:
-        first, then, by = x["first"], x["then"], _some(x["by"])
+        first, then, by = x["first"], x["then"], some(x["by"])
         yield f"  Broker {first} has to lead {by} before broker {then} starts."
     yield "  Copy the directories of all of them. Then choose which partitions come first: what is"
     yield "  cut in the others comes back from the copies, by `replication-analyzer recover`."
@@ -106,7 +107,7 @@ def _taken_to_run(row: dict[str, Any]) -> Iterator[str]:
     up = [c["replica"] for c in row["candidates"] if c["runs"]]
     if up and row["occasion"] != "leader_lacks_records":
         yield (
-            f"  Nothing tells that {_brokers(up)} {'is' if len(up) == 1 else 'are'} down, so it is "
+            f"  Nothing tells that {brokers(up)} {'is' if len(up) == 1 else 'are'} down, so it is "
             "taken that they run. If not, name them by --down, too: one that crashed is elected "
             "otherwise."
         )
@@ -118,92 +119,13 @@ def _is_all_one(row: dict[str, Any]) -> bool:
     return bool(row["advice"] == "any_order" and not lost)
 
 
-def do_now(rows: list[dict[str, Any]], paths: Sequence[object]) -> list[str]:
-    """At most four lines: what not to start, what is one failure away, how to look at what would be
-    lost, and what then."""
-    where = " ".join(shlex.quote(str(p)) for p in paths) or "PATH"
-    not_yet: dict[int, list[str]] = {}
-    for row in rows:
-        for each in row["not_yet"]:
-            not_yet.setdefault(each["broker"], []).append(name(row))
-    found = []
-    if not_yet:
-        told = "; ".join(f"broker {n} ({_some(t)})" for n, t in sorted(not_yet.items()))
-        found.append(f"Do not start yet: {told}. Copy their directories first.")
-    alone = [told for row in rows for told in _one_failure_away(row)]
-    if alone:
-        found.append(f"One failure away: {_some(alone, '; ')}.")
-    if any(c["copies"] for row in rows for c in row["candidates"]):
-        at_stake = next(row for row in rows if any(c["copies"] for c in row["candidates"]))
-        found.append(
-            f"See the records at stake: replication-analyzer show {where} --topic-partition "
-            f"{name(at_stake)}"
-        )
-    then = _some(_then(rows), "; ")
-    found.append(f"Then: {then}." if found else f"{then}.")
-    return found
-
-
-def _one_failure_away(row: dict[str, Any]) -> list[str]:
-    """Offsets of promised records that one replica alone has: all others lose them."""
-    found = []
-    for c in row["candidates"]:
-        others = [o for o in row["candidates"] if o is not c]
-        lost = [_offsets_of(o, surely=True) for o in others]
-        alone = set.intersection(*lost) if lost else set()
-        alone -= _offsets_of(c, surely=False)
-        if alone:
-            told = ", ".join(_range(a, b) for a, b in _runs(alone)[:MOST_NAMED])
-            found.append(f"{name(row)} {told} on broker {c['replica']} alone")
-    return found
-
-
-def _offsets_of(c: dict[str, Any], *, surely: bool) -> set[tuple[int, int | None]]:
-    """Ranges of promised records that a candidate loses."""
-    kinds = ("surely",) if surely else ("surely", "perhaps")
-    return {(a, b) for t in PROMISED for kind in kinds for a, b in c["lost"][t][kind]}
-
-
-def _runs(ranges: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
-    return sorted(ranges, key=lambda r: r[0])
-
-
-def _range(first: int, end: int | None) -> str:
-    return f"from offset {first} on" if end is None else offsets(first, end)
-
-
-def _then(rows: list[dict[str, Any]]) -> list[str]:
-    """What to do, partition by partition; those that can be in any order last, in one."""
-    told = [in_short(row) for row in rows if row["advice"] != "any_order"]
-    others = [row for row in rows if row["advice"] == "any_order"]
-    if others:
-        told.append(f"{names(others)}: start the brokers in any order")
-    return told
-
-
-def in_short(row: dict[str, Any]) -> str:
-    """The advice in some words."""
-    n = row["replica"]
-    return (
-        name(row)
-        + {
-            "start": f": start broker {n}",
-            "elect_uncleanly": f": elect broker {n}",
-            "keep_leader": f": keep broker {n}",
-            "show_both": f": yours to choose, {' or '.join(map(str, row['rivals']))}",
-            "undecided": ": get what settles it",
-            "any_order": ": start the brokers in any order",
-        }[row["advice"]]
-    )
-
-
 def partition_lines(row: dict[str, Any]) -> Iterator[str]:
     """One partition: the advice, the choices with what each loses, the traps, the plan."""
     isr = "not known" if row["isr"] is None else ",".join(map(str, row["isr"])) or "empty"
     last = "" if row["last_leader"] is None else f"; broker {row['last_leader']} led last"
     yield f"{name(row)}: {OCCASIONS[row['occasion']]} (ISR {isr}{last})"
     if row["away"]:
-        yield f"  Not waited for, as you said: {_brokers(row['away'])}."
+        yield f"  Not waited for, as you said: {brokers(row['away'])}."
     yield from _advice(row)
     yield from _lost_anyway(row)
     gone = any(row["lost_under_every_choice"].values())
@@ -215,7 +137,7 @@ def partition_lines(row: dict[str, Any]) -> Iterator[str]:
     ):
         told = ",".join(map(str, row["perhaps_running"]))
         yield (
-            f"  Nothing tells that {_brokers(row['perhaps_running'])} did not run while the "
+            f"  Nothing tells that {brokers(row['perhaps_running'])} did not run while the "
             "directory was copied: then the copy ends early."
         )
         yield f"  If it was down, call it with --down {told}: less is left open then."
@@ -240,9 +162,13 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
     n, advice = row["replica"], row["advice"]
     if advice == "show_both":
         told = " and ".join(f"broker {r}" for r in row["rivals"])
-        yield f"  YOURS TO CHOOSE  {told} each lose what another keeps. No rule tells whose"
-        yield "  records matter more. The plan for broker N: --elect N. Whichever leads, what only"
-        yield "  the other has can be produced again from its copy: `replication-analyzer recover`."
+        cost = ", ".join(
+            f"broker {r} {counted(promised([row], r), 'record')}" for r in row["rivals"]
+        )
+        yield f"  YOURS TO CHOOSE  {told} each lose what another keeps: of what was promised"
+        yield f"  {cost}. No rule tells whose records matter more. The plan for broker N:"
+        yield "  --elect N. What only another has can be produced again from its copy, after the"
+        yield "  election: `replication-analyzer recover`."
         return
     if advice == "undecided":
         yield "  NOT DECIDED  In the order of the worst that each may cost: " + ", ".join(
@@ -379,16 +305,6 @@ def _lost_of(by_tier: dict[str, Any]) -> list[str]:
 
 
 def _ranges(ranges: list[list[int | None]]) -> str:
-    told = [_range(a or 0, b) for a, b in ranges[:MOST_NAMED]]
+    told = [range_of(a or 0, b) for a, b in ranges[:MOST_NAMED]]
     more = len(ranges) - MOST_NAMED
     return ", ".join(told) + (f" and {counted(more, 'range')} more" if more > 0 else "")
-
-
-def _brokers(numbers: Sequence[int]) -> str:
-    told = ", ".join(map(str, numbers))
-    return f"broker{'' if len(numbers) == 1 else 's'} {told}"
-
-
-def _some(told: Sequence[str], between: str = ", ") -> str:
-    more = len(told) - MOST_NAMED
-    return between.join(told[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -61,7 +61,7 @@ def test_two_forks_in_one_epoch_are_yours_to_choose(capsys: pytest.CaptureFixtur
     head, _, rest = out.partition("\n\n")
     assert head.splitlines()[0] == "Do now"
     assert 1 <= len(head.splitlines()[1:]) <= 4
-    assert "yours to choose, 1 or 2" in head
+    assert "choose the leader of t-0, and call this again with it: --elect 1" in head
     assert "broker 2 still has offset 9 and does not cut that: the logs then differ" in rest
     assert rest.count("cp -a LOG_DIR/t-0") == 2
     assert "undo:  rm -r" in rest

@@ -1,0 +1,146 @@
+"""The first block of `decide` for a person who was woken for it: what to do now, in a few lines."""
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from replication.protocol.ground.model import joined_ranges
+from replication.reports.inventory_words import counted
+from replication.reports.natural import names
+from replication.reports.vocabulary import name, offsets
+
+MOST_NAMED = 4
+TIERS = {
+    "acknowledged_by_isr": "acknowledged with acks=all",
+    "consumed": "read by consumers",
+    "committed": "committed",
+    "acknowledged_by_leader": "acknowledged with acks=1",
+}
+PROMISED = tuple(tier for tier in TIERS if tier != "acknowledged_by_leader")
+_STARTS = {"start", "elect_uncleanly", "any_order"}
+# The end of a range that nothing shows to end.
+_OPEN_END = 1 << 62
+
+
+def do_now(answer: dict[str, Any], paths: Sequence[object]) -> list[str]:
+    """At most four lines: what not to start, what is one failure away, how to look at what would be
+    lost, and what then."""
+    rows = answer["partitions"]
+    where = " ".join(shlex.quote(str(p)) for p in paths) or "PATH"
+    found = _not_yet(rows)
+    alone = _one_failure_away(rows)
+    if alone:
+        found.append(f"One failure away: {some(alone, '; ')}.")
+    if any(c["copies"] for row in rows for c in row["candidates"]):
+        at_stake = next(row for row in rows if any(c["copies"] for c in row["candidates"]))
+        found.append(
+            f"See the records at stake: replication-analyzer show {where} --topic-partition "
+            f"{name(at_stake)}"
+        )
+    then = _then(answer)
+    found.append(f"Then: {then}." if found else f"{then}.")
+    return found
+
+
+def _not_yet(rows: list[dict[str, Any]]) -> list[str]:
+    """Which brokers must not start yet, and because of which partitions."""
+    waiting = sorted({each["broker"] for row in rows for each in row["not_yet"]})
+    if not waiting:
+        return []
+    because = [row for row in rows if row["not_yet"]]
+    told = "Do not start" if len(waiting) == 1 else "Start none of"
+    return [f"{told} {brokers(waiting)} yet ({names(because)}). Copy their directories first."]
+
+
+def _one_failure_away(rows: list[dict[str, Any]]) -> list[str]:
+    """Promised records that one replica alone has: all others lose them. By replica."""
+    found: dict[int, list[str]] = {}
+    for row in rows:
+        for c in row["candidates"]:
+            others = [o for o in row["candidates"] if o is not c]
+            lost = [_ranges(o, surely=True) for o in others]
+            alone = set.intersection(*map(set, lost)) if lost else set()
+            alone -= set(_ranges(c, surely=False))
+            if alone:
+                told = ", ".join(_told(r) for r in joined_ranges(list(alone))[:MOST_NAMED])
+                found.setdefault(c["replica"], []).append(f"{name(row)} {told}")
+    return [f"{some(told)} on broker {number} alone" for number, told in sorted(found.items())]
+
+
+def _ranges(c: dict[str, Any], *, surely: bool) -> list[tuple[int, int]]:
+    """Ranges of promised records that a candidate loses."""
+    kinds = ("surely",) if surely else ("surely", "perhaps")
+    return [
+        (first, _OPEN_END if end is None else end)
+        for tier in PROMISED
+        for kind in kinds
+        for first, end in c["lost"][tier][kind]
+    ]
+
+
+def _told(run: tuple[int, int]) -> str:
+    return range_of(run[0], None if run[1] == _OPEN_END else run[1])
+
+
+def promised(rows: Sequence[dict[str, Any]], replica: int) -> int:
+    """How many promised records a candidate surely loses at these partitions, as far as it is known
+    where they end."""
+    return sum(
+        end - first
+        for row in rows
+        for c in row["candidates"]
+        if c["replica"] == replica
+        for first, end in joined_ranges(_ranges(c, surely=True))
+        if end != _OPEN_END
+    )
+
+
+def range_of(first: int, end: int | None) -> str:
+    return f"from offset {first} on" if end is None else offsets(first, end)
+
+
+def _then(answer: dict[str, Any]) -> str:
+    """What to do: first whatever a person has to choose, since the order of starts hangs on it."""
+    rows = answer["partitions"]
+    chosen = [row for row in rows if row["advice"] == "show_both"]
+    rivals = [*dict.fromkeys(r for row in chosen for r in row["rivals"])]
+    if chosen:
+        costs = ", ".join(
+            f"--elect {r} (loses {counted(promised(chosen, r), 'promised record')})" for r in rivals
+        )
+        return f"choose the leader of {names(chosen)}, and call this again with it: {costs}"
+    orders = [order["brokers"] for order in answer["start_orders"]]
+    if len(orders) == 1 and orders[0] and {row["advice"] for row in rows} <= _STARTS:
+        told = ", then ".join(map(str, orders[0]))
+        return f"start the brokers in this order: {told}, each as the plans below say"
+    each = [in_short(row) for row in rows if row["advice"] != "any_order"]
+    others = [row for row in rows if row["advice"] == "any_order"]
+    if others:
+        each.append(f"{names(others)}: start the brokers in any order")
+    return some(each, "; ")
+
+
+def in_short(row: dict[str, Any]) -> str:
+    """The advice in some words."""
+    n = row["replica"]
+    return (
+        name(row)
+        + {
+            "start": f": start broker {n}",
+            "elect_uncleanly": f": elect broker {n}",
+            "keep_leader": f": keep broker {n}",
+            "show_both": f": yours to choose, {' or '.join(map(str, row['rivals']))}",
+            "undecided": ": get what settles it",
+            "any_order": ": start the brokers in any order",
+        }[row["advice"]]
+    )
+
+
+def brokers(numbers: Sequence[int]) -> str:
+    told = ", ".join(map(str, numbers))
+    return f"broker{'' if len(numbers) == 1 else 's'} {told}"
+
+
+def some(told: Sequence[str], between: str = ", ") -> str:
+    more = len(told) - MOST_NAMED
+    return between.join(told[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

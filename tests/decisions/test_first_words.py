@@ -1,0 +1,53 @@
+"""What the first block of `decide` says."""
+
+from typing import Any
+
+from replication.decisions.first_words import TIERS, do_now, promised
+
+
+def candidate(replica: int, *ranges: tuple[int, int | None]) -> dict[str, Any]:
+    """One that loses these committed records; of those that were acknowledged the first ones."""
+    lost: dict[str, dict[str, list[Any]]] = {t: {"surely": [], "perhaps": []} for t in TIERS}
+    lost["committed"]["surely"] = [*ranges]
+    lost["acknowledged_by_isr"]["surely"] = [(a, a + 1) for a, _ in ranges]
+    return {"replica": replica, "lost": lost, "copies": []}
+
+
+def row(partition: int, advice: str, *candidates: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "topic": "t", "partition": partition, "advice": advice, "replica": 1, "rivals": [],
+        "candidates": [*candidates], "not_yet": [], **more,
+    }  # fmt: skip
+
+
+def said(rows: list[dict[str, Any]], *brokers: int) -> list[str]:
+    orders = [{"cluster_id": "c", "brokers": [*brokers]}] if brokers else []
+    return do_now({"partitions": rows, "start_orders": orders}, ["e"])
+
+
+def test_a_choice_is_asked_for_first_with_what_each_loses() -> None:
+    rivals = (candidate(1, (29, 37)), candidate(2, (29, 61)))
+    rows = [row(n, "show_both", *rivals, rivals=[1, 2]) for n in range(3)]
+    rows.append(row(9, "start", candidate(1)))
+    assert promised(rows, 2) == 96
+    assert said(rows, 1, 2)[-1] == (
+        "Then: choose the leader of t-0..2, and call this again with it: --elect 1 (loses 24 "
+        "promised records), --elect 2 (loses 96 promised records)."
+    )
+
+
+def test_ranges_that_overlap_are_told_as_one() -> None:
+    lost = candidate(2, (29, 61))
+    lost["lost"]["acknowledged_by_isr"]["surely"] = [(29, 31), (32, 34)]
+    (alone, _) = said([row(0, "start", candidate(1), lost)])
+    assert alone == "One failure away: t-0 offsets 29..60 on broker 1 alone."
+
+
+def test_where_there_is_an_order_of_starts_it_is_said() -> None:
+    waits = [{"broker": 2}, {"broker": 3}]
+    found = said([row(0, "elect_uncleanly", not_yet=waits), row(1, "any_order")], 1, 3, 2)
+    assert found == [
+        "Start none of brokers 2, 3 yet (t-0). Copy their directories first.",
+        "Then: start the brokers in this order: 1, then 3, then 2, each as the plans below say.",
+    ]
+    assert said([row(4, "any_order")]) == ["t-4: start the brokers in any order."]
