@@ -8,6 +8,10 @@ from replication.evidence.tools.topic_descriptions import PartitionDescription
 
 # Said besides by a line that is kept, with more in it.
 _SAID_TWICE = frozenset(("no_truncation_needed",))
+# Two lines of one cut are this near to each other, and are of other wordings: what the lines around
+# them add is in both or in either.
+_AT_ONCE_MILLISECONDS = 1_000
+_ADDED = frozenset(("leader", "log_end_offset_before"))
 
 
 def observations(collection: Collection) -> list[dict[str, Any]]:
@@ -15,12 +19,13 @@ def observations(collection: Collection) -> list[dict[str, Any]]:
     may be), topic and partition (None: the whole broker), `kind` and `fields` as the line prints
     them, time, place; `repeats`: how many more lines of the file say the like. By topic, partition,
     time."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     names = _topic_names(collection)
     for log in collection.logs:
         alone = log.broker if log.speaks_for_one else None
         cuts = {(f.topic, f.partition, f.fields.get("to_offset")) for f in log.telling
                 if f.kind == "truncated"}  # fmt: skip
+        told: dict[tuple[object, ...], dict[str, Any]] = {}
         for fact in log.telling:
             fields = {k: v for k, v in fact.fields.items() if v is not None}
             if fact.kind == "truncation_reason" and (
@@ -30,6 +35,11 @@ def observations(collection: Collection) -> list[dict[str, Any]]:
                 continue
             repeats, one_of = fields.pop("repeats", 0), fields.pop("one_of", ())
             broker = fact.broker if fact.broker is not None else alone
+            cut = (broker, fact.topic, fact.partition, fields.get("to_offset"))
+            if fact.kind == "truncated" and _is_told(told.get(cut), fields, fact.at):
+                _complete(told[cut], fields)
+                told[cut]["repeats"] += repeats
+                continue
             rows.append(
                 {
                     "cluster_id": log.cluster_id or None,
@@ -47,8 +57,27 @@ def observations(collection: Collection) -> list[dict[str, Any]]:
                     "repeats": repeats,
                 }
             )
+            if fact.kind == "truncated":
+                told[cut] = rows[-1]
     rows += _described(collection)
     return sorted(rows, key=_order)
+
+
+def _is_told(row: dict[str, Any] | None, fields: dict[str, Any], at: int | None) -> bool:
+    """Whether a row is of the same cut, which its broker told by two lines of other wordings: the
+    same wording twice is two cuts."""
+    if row is None or row["at"] is None or at is None:
+        return False
+    is_other_wording = row["fields"].keys() - _ADDED != fields.keys() - _ADDED
+    return is_other_wording and abs(at - row["at"]) <= _AT_ONCE_MILLISECONDS
+
+
+def _complete(row: dict[str, Any], fields: dict[str, Any]) -> None:
+    """Adds to a row of a cut what the other line of the cut prints."""
+    for name, value in fields.items():
+        row["fields"].setdefault(name, value)
+    if "log_end_offset" in row["fields"]:
+        row["fields"].pop("log_end_offset_before", None)
 
 
 def _described(collection: Collection) -> list[dict[str, Any]]:

@@ -363,7 +363,7 @@ def _add_change(known: dict[int, Registration], fact: LogLineFact) -> None:
             source=_source(fact),
             elr=f.get("elr_after", before.elr if before else None),
             last_known_elr=f.get("last_known_elr_after", before.last_known_elr if before else None),
-            recovering=f.get("recovering"),
+            recovering=f.get("recovering_after", before.recovering if before else None),
             election=_printed_kind(fact, leader_epoch),
             clock=fact.broker,
         ),

@@ -82,6 +82,19 @@ def test_a_controllers_line_with_both_states_tells_the_kind_by_itself() -> None:
     assert kinds(from_lines([started, change], REPLICAS)) == [(4, 2, "unclean")]
 
 
+def test_a_controllers_line_tells_whether_the_leader_has_yet_to_recover() -> None:
+    """leaderRecoveryState is printed where it changes (KIP-704); else it is as it was before."""
+
+    def change(partition_epoch: int, **more: object) -> LogLineFact:
+        return line("partition_changed", broker=100, partition_epoch_after=partition_epoch,
+                    leader_epoch_after=2, isr_after=(2,), **more)  # fmt: skip
+
+    unclean = change(4, leader_after=2, recovering_before=False, recovering_after=True)
+    recovered = change(6, recovering_before=True, recovering_after=False)
+    found = from_lines([state(3, 3, 1, (3,)), unclean, change(5), recovered], REPLICAS)
+    assert [r.fact.recovering for r in found] == [None, True, True, False]
+
+
 def test_a_change_of_the_assignment_is_not_the_one_before_it() -> None:
     """A reassignment ends: the line prints who is assigned from then on."""
     change = line(

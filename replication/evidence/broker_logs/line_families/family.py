@@ -10,6 +10,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from replication.evidence.broker_logs.line_families.kinds import (
+    LEADERS,
+    NAMES_OF_BROKERS,
+    REPLICA_LISTS,
+    lacking,
+    misnamed,
+)
 from replication.protocol.ground import wire
 
 Fields = dict[str, Any]
@@ -40,13 +47,16 @@ def _nothing(_: re.Match[str]) -> list[Found]:
 
 
 Converter = Callable[[re.Match[str]], list[Found]]
+# The groups that say where and by whom; all others are fields.
+_PLACES = ("tp", "topic", "partition", "node")
 
 
 @dataclass(frozen=True, slots=True)
 class LineFamily:
     """One wording. `words` are the possible first words of the text behind the writer's prefix
     (none: any word); `trigger` is what the text must hold besides to be claimed by this family.
-    A line that is claimed and does not match `pattern` is of a wording we do not know.
+    A line that is claimed and does not match `pattern` is of a wording we do not know. ValueError
+    where it names a field otherwise than the readers of its kind do (`kinds.py`), or lacks one.
     """
 
     kind: str
@@ -62,6 +72,18 @@ class LineFamily:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "compiled", re.compile(self.pattern))
+        if self.kind:
+            self._hold_to_its_kind()
+
+    def _hold_to_its_kind(self) -> None:
+        groups = {group.partition("__")[0] for group in self.compiled.groupindex}
+        said = [set(one.fields) for example in self.examples for one in example.found]
+        # What a converter makes of its groups, the examples alone tell.
+        every = [set[str]() if self.convert else groups.difference(_PLACES), *said]
+        wrong = [misnamed(self.kind, names) for names in (self.constants, *every)]
+        wrong += [lacking(self.kind, names) for names in said]
+        if any(wrong):
+            raise ValueError(next(text for text in wrong if text))
 
     def read(self, message: str) -> list[Found] | None:
         """What the message says, or None where it is not of this wording."""
@@ -194,10 +216,6 @@ def optional_leader(text: str) -> int | None:
     return None if bare in ("None", "-1") else int(bare)
 
 
-_REPLICA_LISTS = (
-    "isr replicas adding removing elr last_known_elr live from_isr to_isr new deleted bounced "
-    "all_live isr_before isr_after elr_before elr_after last_known_elr_before last_known_elr_after"
-)
 _NUMBERS = (
     "leader_epoch previous_leader_epoch controller_epoch partition_epoch broker_epoch "
     "current_leader_epoch leader_epoch_before leader_epoch_after partition_epoch_before "
@@ -207,11 +225,10 @@ _NUMBERS = (
     "to_high_watermark candidate_high_watermark replica follower broker bytes segment byte_offset "
     "partitions logs cleanup_records segments required_offset"
 )
-_LEADERS = "leader previous_leader leader_before leader_after"
 _READERS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(_REPLICA_LISTS.split(), replica_list),
+    **dict.fromkeys(REPLICA_LISTS, replica_list),
     **dict.fromkeys(_NUMBERS.split(), whole_number),
-    **dict.fromkeys(_LEADERS.split(), optional_leader),
+    **dict.fromkeys(LEADERS, optional_leader),
     **dict.fromkeys(("is_new", "completed"), yes_or_no),
     "topic_id": topic_id,
     # An empty log's last offset is -1 by arithmetic, not by absence.
@@ -219,12 +236,9 @@ _READERS: dict[str, Callable[[str], Any]] = {
 }
 
 
-_BROKERS = (*_REPLICA_LISTS.split(), *_LEADERS.split(), "replica", "follower")
-
-
 def brokers_among(fields: Fields) -> Iterator[int]:
     """All brokers that a line's fields name, but for its writer."""
-    for name in _BROKERS:
+    for name in NAMES_OF_BROKERS:
         value = fields.get(name)
         if isinstance(value, int):
             yield value
@@ -243,9 +257,6 @@ class _Plan(NamedTuple):
 
     fields: tuple[tuple[int, str, Callable[[str], Any] | None], ...]
     places: tuple[tuple[int, str], ...]
-
-
-_PLACES = ("tp", "topic", "partition", "node")
 
 
 def _plan(pattern: re.Pattern[str]) -> _Plan:
