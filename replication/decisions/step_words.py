@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from replication.protocol.ground.versions import NEWEST_KNOWN
 from replication.reports.vocabulary import name
 
 
@@ -44,7 +45,8 @@ def plan_words(row: dict[str, Any]) -> Iterator[str]:
         return
     yield "  Plan (nothing of it was run; go on only where the check prints what it must)"
     if not row["release_known"]:
-        yield "    Nothing tells the release: these are the commands of 4.3. Call it with --kafka."
+        told = f"Nothing tells the release: these are the commands of {NEWEST_KNOWN}."
+        yield f"    {told} Call it with --kafka."
     for step in row["steps"]:
         yield f"    {step['number']}. {step['words']}"
         yield from step_words(step)

@@ -13,6 +13,7 @@ from replication.machine.scenario import Story
 from replication.machine.scenario_check import fold_steps
 from replication.machine.scenario_text import parse_command
 from replication.protocol.ground.events import RecordsAcknowledged
+from replication.protocol.ground.versions import NEWEST_KNOWN, behaviour
 from replication.protocol.judgement.judge import answer
 from tests.protocol.naive_model import NaiveModel
 
@@ -52,7 +53,7 @@ VERSIONS = [
     ("3.9.1", False),
     ("4.0.0", True),
     ("4.1.0", True),
-    ("4.3.0", True),
+    (f"{NEWEST_KNOWN}.0", True),
 ]
 
 
@@ -67,7 +68,7 @@ class Setting:
 
     @property
     def elr(self) -> bool:
-        return self.version in ("4.1.0", "4.3.0")
+        return self.kraft and behaviour(self.version, controller="kraft").eligible_leader_replicas
 
     @property
     def given(self) -> str:

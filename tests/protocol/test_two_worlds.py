@@ -15,6 +15,7 @@ from replication.machine.scenario import Runner
 from replication.machine.scenario_check import fold_steps
 from replication.machine.scenario_text import Stanza, parse
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.versions import NEWEST_KNOWN
 from replication.protocol.histories.assumptions import EVERY_SEND_IS_KNOWN
 from replication.protocol.judgement.judge import answer
 from tests.protocol.default_evidence import evidence, folded, left_by
@@ -61,7 +62,8 @@ fetch L
 ----
 """
 RELEASES = (
-    ("1.1.0", "zookeeper"), ("2.8.1", "zookeeper"), ("3.9.1", "kraft"), ("4.3.0", "kraft"),
+    ("1.1.0", "zookeeper"), ("2.8.1", "zookeeper"), ("3.9.1", "kraft"),
+    (f"{NEWEST_KNOWN}.0", "kraft"),
 )  # fmt: skip
 
 

@@ -23,9 +23,9 @@ KNOWN_BRANCHES: tuple[tuple[int, ...], ...] = (
     *((3, n) for n in range(10)),
     *((4, n) for n in range(4)),
 )
-"""The release branches whose rules are known here: 0.8.0 to 4.3."""
+"""The release branches whose rules are known here, the oldest first."""
 
-NEWEST_KNOWN = "4.3"
+NEWEST_KNOWN = ".".join(map(str, KNOWN_BRANCHES[-1]))
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:-SNAPSHOT)?", re.ASCII)
 _INTER_BROKER = re.compile(r"([\d.]+?)(?:-IV(\d+))?", re.ASCII)
 _WHOLE_RELEASE = 1_000_000

@@ -25,7 +25,7 @@ def election_kraft(
 
     Shown by elections_kraft.txt.
 
-    Versions: KRaft, 2.8 to 4.3; ELR from 4.0-IV1; recovering from 3.2-IV0.
+    Versions: KRaft, from 2.8; ELR from 4.0-IV1; recovering from 3.2-IV0.
     Followed: election_zookeeper: here the present leader stays if it may. Gave way to: nothing.
     Leaves unchanged: the logs. Without ELR the ISR never becomes empty: the last member stays with
     no leader.
