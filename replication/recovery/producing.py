@@ -20,6 +20,7 @@ from typing import Any
 from replication.evidence.coordinator_records import TOPICS
 from replication.recovery.folder import NotUsable
 from replication.recovery.rows_out import from_json
+from replication.reports.inventory_words import counted
 
 RECORDS_IN_BATCH, BYTES_IN_BATCH = 500, 16 << 20
 HEADER = "recovered-from"
@@ -292,9 +293,8 @@ class Producing:
         if left or refused:
             if in_transaction:
                 self._producer.abort_transaction(_SECONDS)
-            told = (
-                refused[0] if refused else f"{left} records were not answered in {_SECONDS:.0f} s"
-            )
+            unanswered = f"{counted(left, 'record')} without an answer after {_SECONDS:.0f} s"
+            told = refused[0] if refused else unanswered
             raise Refused(f"{self.target.bootstrap}: {told}")
         done = self.done + len(batch)
         if in_transaction:
