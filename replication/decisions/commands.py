@@ -141,7 +141,8 @@ ROWS = (
         "LeaderId with the number of a controller", _STOP,
         "on the machine of each controller that is down; C is one of them, host:port; "
         + _COMBINED, "KIP-919", shows=r"LeaderId:\s+[0-9]", within=_STARTS),
-    Row(START, (0, 8), (2, 2), (ZOOKEEPER,), _START, _IDS_Z, "{broker} among the brokers", _STOP,
+    # Before 2.1 no plan has a plain start: the setting is on by then, and the start elects.
+    Row(START, (2, 1), (2, 2), (ZOOKEEPER,), _START, _IDS_Z, "{broker} among the brokers", _STOP,
         shows=r"[\[ ]{broker}[\],]", within=_STARTS, at_broker=True),
     Row(START, (2, 2), None, BOTH, _START, _IDS_B, "a line with id: {broker}", _STOP,
         shows=r"id: {broker}\s", within=_STARTS, at_broker=True),

@@ -25,6 +25,7 @@ from replication.decisions.traps import (
     release_of,
     setting_is_heeded,
     traps,
+    unclean_is_on,
 )
 
 
@@ -128,7 +129,7 @@ class _Steps:
                 words = f"Start broker {c.replica}: it cuts its log to that of broker {to.replica}."
                 self._add(commands.FOLLOW, c.replica, words, cuts=True)
         if self._setting_is_left_on() or self._followers_need_the_setting():
-            self._add(commands.UNCLEAN_OFF, to.replica, "Take the setting back.")
+            self._take_back(to.replica)
 
     def add_all(self) -> None:
         for number in self._to_copy():
@@ -228,7 +229,13 @@ class _Steps:
                 self._add(commands.LEADERLESS, None, "See that nobody leads the partition by now.")
                 self._add(commands.ELECT, number, f"Elect broker {number} uncleanly.")
         if self._setting_is_left_on() and not self._followers_need_the_setting():
-            self._add(commands.UNCLEAN_OFF, number, "Take the setting back.")
+            self._take_back(number)
+
+    def _take_back(self, number: int) -> None:
+        words = "Take the setting back."
+        if not setting_is_heeded(self.release, self.mode):
+            words = "Take the setting back: from 3.9 on it would elect at the next crash."
+        self._add(commands.UNCLEAN_OFF, number, words)
 
     def _start_may_elect(self, number: int) -> bool:
         """Whether the start of one that is to be elected uncleanly may do it by itself: the
@@ -284,9 +291,11 @@ class _Steps:
         return any(t.name == UNCLEAN_IS_ON for t in traps(self.outlook, self.choice))
 
     def _setting_is_left_on(self) -> bool:
+        """Whether unclean elections are allowed once another one leads. KRaft before 3.9 does not
+        heed that, but does from its upgrade on."""
         row = row_of(commands.ELECT, self.release, self.mode)
         by_setting = row is not None and row.command is not None and "kafka-configs" in row.command
-        return by_setting or self._others_may_be_elected()
+        return by_setting or unclean_is_on(self.outlook)
 
     def _add(
         self, action: str, broker: int | None, words: str, *, cuts: bool = False, first: int = 0

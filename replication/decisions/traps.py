@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from replication.decisions import reorder
 from replication.decisions.candidates import Outlook, last_known
 from replication.decisions.choosing import ELECT, Choice
-from replication.protocol.ground.versions import Behaviour, parse_version
+from replication.protocol.ground.versions import parse_version
 
 SETTING_IGNORED = "setting_ignored"
 START_ELECTS = "start_elects"
@@ -38,7 +38,6 @@ def mode_of(outlook: Outlook) -> str | None:
 
 def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
     """Those that this partition's plan may run into."""
-    flags = outlook.state.behaviour()
     release, mode = release_of(outlook), mode_of(outlook)
     chosen = choice.replica
     found: list[Trap] = []
@@ -54,7 +53,7 @@ def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
             f"mere start elects it, with what it has. Do not start broker {last} first"
             f"{'' if chosen is not None else ', unless it is to lead'}."
         )))  # fmt: skip
-    if setting_is_heeded(release, mode) and _unclean_is_on(outlook, flags):
+    if setting_is_heeded(release, mode) and unclean_is_on(outlook):
         found.append(Trap(UNCLEAN_IS_ON, (
             "Unclean election is allowed here: of the replicas that are alive the first in the "
             "order of the assignment is elected by itself. Keep every replica stopped that is not "
@@ -109,7 +108,9 @@ def _reorder(outlook: Outlook, choice: Choice, release: tuple[int, ...] | None) 
     )
 
 
-def _unclean_is_on(outlook: Outlook, flags: Behaviour | None) -> bool:
+def unclean_is_on(outlook: Outlook) -> bool:
+    """Whether the topic allows unclean elections, by its setting or its release's default."""
+    flags = outlook.state.behaviour()
     allowed = outlook.state.settings.unclean_leader_election
     return bool(flags and flags.unclean_leader_election) if allowed is None else allowed
 

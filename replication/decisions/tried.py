@@ -70,7 +70,14 @@ TRIED: dict[str, tuple[str, ...]] = {
         "4.3.0 KRaft",
     ),
     "put_back 0.8 zookeeper+kraft": (
+        "0.10.2.2 ZooKeeper",
+        "1.1.1 ZooKeeper",
+        "2.3.1 ZooKeeper",
         "2.8.2 ZooKeeper",
+        "3.6.2 KRaft",
+        "3.9.1 KRaft",
+        "3.9.1 ZooKeeper",
+        "4.1.1 KRaft",
         "4.3.0 KRaft",
     ),
     "start 2.2 zookeeper+kraft": (
@@ -85,6 +92,7 @@ TRIED: dict[str, tuple[str, ...]] = {
     "start_controllers 2.8 kraft": ("3.6.2 KRaft",),
     "start_controllers 3.7 kraft": (
         "3.9.1 KRaft",
+        "4.1.1 KRaft",
         "4.3.0 KRaft",
     ),
     "start_to_follow 0.8 zookeeper": (
@@ -133,5 +141,12 @@ TRIED: dict[str, tuple[str, ...]] = {
         "1.1.1 ZooKeeper",
         "2.3.1 ZooKeeper",
     ),
-    "unclean_off 2.5 zookeeper+kraft": ("4.3.0 KRaft",),
+    "unclean_off 2.5 zookeeper+kraft": (
+        "2.8.2 ZooKeeper",
+        "3.6.2 KRaft",
+        "3.9.1 KRaft",
+        "3.9.1 ZooKeeper",
+        "4.1.1 KRaft",
+        "4.3.0 KRaft",
+    ),
 }

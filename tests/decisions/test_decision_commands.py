@@ -10,6 +10,7 @@ from replication.decisions.commands import (
     KRAFT,
     LEAD_UNCLEANLY,
     ROWS,
+    START,
     ZOOKEEPER,
     Row,
     row_of,
@@ -22,9 +23,13 @@ PLACES = [
     for branch in KNOWN_BRANCHES
     for mode in controllers_of(".".join(map(str, branch)))
 ]
-# Where the setting alone elects nobody, the start after it does: no other release has that step.
-# ZooKeeper has no controllers of their own to start.
-ACTIONS = sorted({row.action for row in ROWS} - {LEAD_UNCLEANLY, CONTROLLERS})
+# Where the setting alone elects nobody, the start after it does: no other release has that step,
+# and these have no plain start. ZooKeeper has no controllers of their own to start.
+ACTIONS = sorted({row.action for row in ROWS} - {START, LEAD_UNCLEANLY, CONTROLLERS})
+LABORATORY = [
+    *(f"{release} ZooKeeper" for release in ("0.10.2.2", "1.1.1", "2.3.1", "2.8.2", "3.9.1")),
+    *(f"{release} KRaft" for release in ("3.6.2", "3.9.1", "4.1.1", "4.3.0")),
+]
 NAMES = {"topic": "t", "partition": 0, "broker": 1, "directory": "d", "offset": 7}
 
 
@@ -47,6 +52,7 @@ def test_the_start_that_elects_uncleanly_is_where_the_setting_does_not() -> None
         assert elects is not None
         starts = row_of(LEAD_UNCLEANLY, branch, mode)
         assert (starts is not None) is elects.sets_only, (branch, mode)
+        assert (row_of(START, branch, mode) is None) is elects.sets_only, (branch, mode)
 
 
 def test_controllers_are_started_where_they_are_servers_of_their_own() -> None:
@@ -58,6 +64,17 @@ def test_what_was_tried_is_of_rows_that_are_there() -> None:
     keys = [row.key for row in ROWS]
     assert len(keys) == len(set(keys))
     assert TRIED.keys() <= set(keys)
+
+
+@pytest.mark.parametrize("place", LABORATORY)
+def test_each_row_was_tried_on_each_broker_of_the_laboratory_that_it_is_for(place: str) -> None:
+    """Every release has a part of the rows; a row that was changed has to be tried again."""
+    release, mode = place.split()
+    numbers, mode = tuple(map(int, release.split("."))), mode.lower()
+    rows = [row_of(action, numbers, mode) for action in {row.action for row in ROWS}]
+    here = [row for row in rows if row is not None and row.command is not None]
+    assert len(here) > 10
+    assert [row.key for row in here if place not in row.tried] == []
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.action} {row.since} {row.modes}")

@@ -74,6 +74,21 @@ def test_a_start_that_may_elect_by_itself_is_not_asked_for_a_partition_without_l
     assert elects.words.startswith("If nobody leads") is not asks
 
 
+@pytest.mark.parametrize(
+    ("version", "unclean", "words"),
+    [
+        ("3.6.1", "yes", ["Take the setting back: from 3.9 on it would elect at the next crash."]),
+        ("3.6.1", "no", []),
+        ("4.1.0", "yes", ["Take the setting back."]),
+    ],
+)
+def test_a_setting_that_is_on_is_taken_back(version: str, unclean: str, words: list[str]) -> None:
+    """Also where it is ignored: after an upgrade it is not."""
+    given = f"kafka={version} controller=kraft elr=off unclean={unclean}"
+    found = decide(fold_steps(story(given, ALONE).world), down=frozenset([A, B, C]), elect=C)
+    assert [s.words for s in found.plan.steps if s.action == "unclean_off"] == words
+
+
 @pytest.mark.parametrize(("version", "stops"), [("1.1.1", [B, C]), ("2.8.1", [B])])
 def test_whoever_else_runs_is_stopped_first(version: str, stops: list[int]) -> None:
     """Before 2.1 the one that is to lead as well: its start is what elects it."""

@@ -16,21 +16,27 @@ from replication.protocol.ground import events as ev
 from replication.protocol.judgement.bounded import fold_all
 
 INCIDENT = Path("tests/incidents/last_replica_standing__4.1.1__elr_off")
+# Its broker 3 alone had the last record.
+LAST_LEADER = Path("tests/incidents/chaos__4.1.1__seed2")
 ALL = frozenset([1, 2, 3])
 
 
 @pytest.fixture
 def evidence(tmp_path: Path) -> Path:
     """What an incident left; of broker 1's newest directory only its name."""
-    shutil.copytree(INCIDENT, tmp_path / "evidence")
-    bare = tmp_path / "evidence" / "broker-1"
+    return emptied(INCIDENT, 1, tmp_path)
+
+
+def emptied(incident: Path, broker: int, scratch: Path) -> Path:
+    shutil.copytree(incident, scratch / "evidence")
+    bare = scratch / "evidence" / f"broker-{broker}"
     for place in bare.glob("disk-*"):
         name = (place / "meta.properties").read_bytes()
         shutil.rmtree(place)
         if place.name == "disk-final":
             place.mkdir()
             (place / "meta.properties").write_bytes(name)
-    return tmp_path / "evidence"
+    return scratch / "evidence"
 
 
 def observed(evidence: Path, broker: int) -> list[ev.ReplicaLogObserved]:
@@ -58,6 +64,14 @@ def test_whoever_has_nothing_is_not_chosen(evidence: Path) -> None:
     copied = [s.broker for s in emptied_leads if s.action == COPY]
     assert copied
     assert 1 not in copied, "there is nothing to copy"
+
+
+def test_what_it_alone_had_is_lost(tmp_path: Path) -> None:
+    """Without a look at the disk its broker was taken to have the record still: recoverable, from a
+    copy that nothing could name."""
+    (folded,) = fold_all(import_evidence([emptied(LAST_LEADER, 3, tmp_path)]).events())
+    rows = {row["status"] for row in folded.answer.losses if row["end_offset"] > 23}
+    assert rows == {"lost"}
 
 
 def test_a_checkpoint_or_another_copy_says_that_it_is_not_empty(evidence: Path) -> None:

@@ -169,7 +169,17 @@ def _copy(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
     if steps and steps[-1].kind == "copy" and _only_grew(steps[-1], step):
         steps[-1] = step
         return
+    if _shows_nothing(fact) and any(s.log_end_offset for s in steps):
+        # Only its disk takes all of a log: whatever it fetches later, it comes back with nothing.
+        steps.append(OwnStep("started", event.event_id, log_end_offset=0))
     steps.append(step)
+
+
+def _shows_nothing(fact: ev.ReplicaLogObserved) -> bool:
+    """Whether it is of a directory in which nothing was left: no record, and no file beside the log
+    that tells of one. A log that was cut as it was copied has such a file."""
+    files = (fact.high_watermark, fact.recovery_point, fact.epoch_entries)
+    return fact.copy == "current" and not fact.log_end_offset and files == (None, None, None)
 
 
 def _by_epoch(spans: tuple[Span, ...], entries: tuple[EpochEntry, ...]) -> tuple[Span, ...]:

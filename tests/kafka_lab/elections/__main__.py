@@ -48,6 +48,11 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--one-runs", action="store_true", help="the last one runs as the second one is elected"
     )
+    parser.add_argument(
+        "--older-only",
+        action="store_true",
+        help="elect the older copies alone, no replica as it is",
+    )
     parser.add_argument("--list", action="store_true", help="the stories and their versions")
     return parser.parse_args(arguments)
 
@@ -67,7 +72,8 @@ def run(story: Story, version: Version, directory: Path, chosen: argparse.Namesp
     with told(story, version, directory) as stopped:
         measured = stopped.measured
         measured.save(directory)
-        for replica in [r for r in measured.replicas if r not in measured.away]:
+        left_out = measured.replicas if chosen.older_only else measured.away
+        for replica in [r for r in measured.replicas if r not in left_out]:
             last = measured.replicas[-1]
             running = (last,) if chosen.one_runs and replica == measured.replicas[1] != last else ()
             found = elect(stopped, replica, every_step=replica == last, running=running)

@@ -138,10 +138,12 @@ def last_one_loses_its_disk(lab: Experiment) -> None:
 
 
 @story(ALL)
-def older_copy(lab: Experiment) -> None:
+def older_copy(lab: Experiment, unclean: str = "false") -> None:
     """The last member of the ISR lost power, and a tail; a copy from before still has that."""
     cluster = lab.cluster
-    cluster.create_topic("t", {0: [1, 2, 3]}, min_insync_replicas=1)
+    cluster.create_topic(
+        "t", {0: [1, 2, 3]}, min_insync_replicas=1, unclean_leader_election_enable=unclean
+    )
     producer = lab.producer()
     producer.must(6, 2)
     time.sleep(1)
@@ -154,6 +156,12 @@ def older_copy(lab: Experiment) -> None:
     cluster.start_broker(1)
     cluster.wait_for_leader("t", 0, 1)
     cluster.kill(1)
+
+
+@story(ALL)
+def older_copy_and_unclean_on(lab: Experiment) -> None:
+    """The same of a topic that allows unclean elections: every plan has to take that back."""
+    older_copy(lab, unclean="true")
 
 
 def _tapped(version: Version) -> Plan:
