@@ -312,8 +312,10 @@ class _Asking:
             for at in ends
             if (lost := of_any_tier(admitted, at) & ~(1 << at.records[theirs]))
         ]
+        assigned = self.result.line.assigned or place
         for number, own in place.items():
-            if number < 0 or own == theirs or not losing:
+            # Who was taken out of the assignment fetches nothing: its log is an older copy.
+            if number < 0 or own == theirs or not losing or number not in assigned:
                 continue
             if not all(at.records[own] and lost >> at.records[own] & 1 for at, lost in losing):
                 continue

@@ -1,6 +1,6 @@
 """Losses in paragraphs, one for each event: what went, why, what allowed it, whom it concerns."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from replication.reports.headline import counted
@@ -245,13 +245,27 @@ def allowed(details: list[dict[str, Any]]) -> list[str]:
     ]
 
 
+def with_paths(
+    row: dict[str, Any], detail: dict[str, Any]
+) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """Each surviving copy of a loss, and where it lies; of several alike, in their order."""
+    left = [(_alike(c), c["path"]) for c in detail["copies"]]
+    for copy in row["surviving_copies"]:
+        found = next((each for each in left if each[0] == _alike(copy)), None)
+        if found is not None:
+            left.remove(found)
+        yield copy, None if found is None else found[1]
+
+
+def _alike(copy: dict[str, Any]) -> tuple[Any, ...]:
+    return copy["replica"], copy["kind"], copy["as_of"]
+
+
 def _copies(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> list[str]:
     lines = []
     for row, detail in zip(rows, details, strict=True):
-        paths = {(c["replica"], c["kind"], c["as_of"]): c["path"] for c in detail["copies"]}
-        for copy in row["surviving_copies"]:
+        for copy, path in with_paths(row, detail):
             what = "log" if copy["kind"] == "replica" else "older copy"
-            path = paths.get((copy["replica"], copy["kind"], copy["as_of"]))
             where = f", {path}," if path else ""
             line = f"  Still there: broker {copy['replica']}'s {what}{where} has them"
             if copy["destroyed_when"]:

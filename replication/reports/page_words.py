@@ -19,6 +19,7 @@ from replication.reports.loss_words import (
     divergences_by_replicas,
     events_of,
     why,
+    with_paths,
 )
 from replication.reports.loss_words import keep_safe as destroying
 from replication.reports.natural import names
@@ -376,9 +377,7 @@ def _copies(loss: dict[str, Any], detail: dict[str, Any], forms: dict[str, str])
             return "<p>No copy is among the evidence.</p>"
         return ""
     items = []
-    paths = {(c["replica"], c["kind"], c["as_of"]): c["path"] for c in detail["copies"]}
-    for copy in loss["surviving_copies"]:
-        place = paths.get((copy["replica"], copy["kind"], copy["as_of"]))
+    for copy, place in with_paths(loss, detail):
         if copy["kind"] == "replica":
             text = f"Broker {copy['replica']}: in its log"
         else:

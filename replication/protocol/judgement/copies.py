@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.divergence import is_cut_by_following
+from replication.protocol.judgement.older_copies import is_assigned
 from replication.protocol.judgement.reference import lived_on_unseen, reference
 
 
@@ -34,7 +35,9 @@ def surviving_copies(
         if number in leaders or not _holds(replica.log.spans, record):
             continue
         kind, when = "replica", None
-        if holders.get(number) and state.still_has_records(replica):
+        if not is_assigned(state, replica):
+            kind, when = "salvage", f"broker {number} deletes it: it is no replica any more"
+        elif holders.get(number) and state.still_has_records(replica):
             when = _destroyed_when(state, number, record.first_offset)
         elif replica.stale or lived_on_unseen(state, replica) or number not in holders:
             kind = "salvage"  # A copy of what the replica may have lost since.
