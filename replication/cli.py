@@ -18,6 +18,7 @@ from replication.collect import command as collecting
 from replication.decisions import command as decisions
 from replication.decisions.answer import due
 from replication.decisions.page_section import decisions_html
+from replication.evidence.clients.told_once import told_once
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.collecting.many_processes import spread_over
 from replication.evidence.collecting.observations import brokers_of
@@ -320,7 +321,7 @@ def _folded(
         _clusters(imported, folded, rows), counts, answers, imported.inventory, rows,
         incident or None,
     )  # fmt: skip
-    acknowledgements = imported.collection.acknowledgements
+    acknowledgements = told_once(imported.collection.acknowledgements)
     several = len(imported.files) > 1
     name_clients(
         answer,

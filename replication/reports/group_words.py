@@ -1,5 +1,6 @@
 """What losses did to consumer groups, in sentences: of each, and of all together."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any
@@ -12,11 +13,35 @@ MORE_BY = "replication-analyzer groups PATH"
 
 
 def group_sentences(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Each affected group: a line of its own, then one for each topic partition, indented."""
+    """Each affected group: a line of its own, then one for each topic partition, indented, then how
+    to reset it."""
     for _, same in groupby(rows, key=_named):
         told = list(same)
         yield _heading(told[0])
         yield from (f"  {partition_sentence(row)}" for row in told)
+        yield from (f"  {line}" for line in _resets(told))
+
+
+def _resets(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """The commands that set one group's offsets to where its log and the leader's part. No command
+    does that for share and streams groups."""
+    wanted = sorted(
+        (row["parts_at"], row["topic"], row["partition"])
+        for row in rows
+        if row["parts_at"] is not None and row["group_type"] not in ("share", "streams")
+    )
+    for (offset, topic), same in groupby(wanted, key=lambda w: w[:2]):
+        partitions = ",".join(str(partition) for _, _, partition in same)
+        yield (
+            "Before it is started: kafka-consumer-groups.sh --bootstrap-server HOST:PORT --group "
+            f"{shlex.quote(rows[0]['group'])} --topic {shlex.quote(topic)}:{partitions} "
+            f"--reset-offsets --to-offset {offset} --execute"
+        )
+    if wanted:
+        yield (
+            "It is then given all that the log has from there on: among it, a second time, what it "
+            "had read of the lost records, as far as they are back."
+        )
 
 
 def _named(row: dict[str, Any]) -> tuple[str, str]:
@@ -120,9 +145,14 @@ def _skips(row: dict[str, Any]) -> str:
     )
     if row["group_type"] == "share":
         return f"{told}: it has acknowledged these offsets. Reset it to {row['parts_at']}."
+    by_itself = (
+        ""
+        if row["committed_leader_epoch"] is None
+        else "; a client that checks leader epochs (KIP-320) goes there by itself"
+    )
     return (
         f"{told}: its committed offset is {row['committed_offset']}. Reset it to "
-        f"{row['parts_at']}; a client that checks leader epochs (KIP-320) goes there by itself."
+        f"{row['parts_at']}{by_itself}."
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from replication.protocol.ground.model import moment
 from replication.reports.headline import counted
 from replication.reports.inventory_words import zone_is_known
 from replication.reports.natural import names, natural, of_partition
@@ -47,7 +48,8 @@ def name_clients(
     """Puts into each of answer's loss_details whose records they were, and their first keys.
 
     acknowledgements: with topic, partition, offset, status, client, payload_id and ts. Where
-    several name one offset, the one from before the election is meant; else none is named. by_time:
+    several name one offset, the one from before the election is meant, and of several such the one
+    from since the lost records' leader epoch began; else none is named. by_time:
     the election's time may be held against the clients' clocks. cluster_of: of which cluster an
     acknowledgement log is, by its path, where several are judged.
     """
@@ -59,25 +61,42 @@ def name_clients(
             cluster = row["cluster_id"] or "" if cluster_of else None
             place = wanted.setdefault((cluster, row["topic"], row["partition"]), [])
             place.append((row["first_offset"], row["end_offset"], detail))
-    named: dict[tuple[str, str, int, int], tuple[dict[str, Any], list[Any]]] = {}
+    named: dict[tuple[str, str, int, int, int], tuple[dict[str, Any], list[Any]]] = {}
     for one in acknowledgements if wanted else ():
         cluster = cluster_of(one.path) if cluster_of else None
         ranges = wanted.get((cluster, one.topic, one.partition), ())
         if one.status != "acked" or one.offset is None:
             continue
-        detail = next((d for first, end, d in ranges if first <= one.offset < end), None)
-        if detail is not None:
-            key = (cluster or "", one.topic, one.partition, one.offset)
-            named.setdefault(key, (detail, []))[1].append(one)
+        for number, (first, end, detail) in enumerate(ranges):
+            if first <= one.offset < end:
+                key = (cluster or "", one.topic, one.partition, one.offset, number)
+                named.setdefault(key, (detail, []))[1].append(one)
     for _, (detail, found) in sorted(named.items(), key=lambda kv: kv[0]):
         at = (detail["election"] or {}).get("at")
         if len(found) > 1 and at is not None and by_time:
             found = [a for a in found if a.ts is not None and a.ts < at]
+            began = _began(answer, rows[detail["finding_id"]]) if len(found) > 1 else None
+            found = [a for a in found if began is None or (moment(a.ts) or "") >= began]
         if len(found) == 1:
             if found[0].client not in detail["clients"]:
                 detail["clients"].append(found[0].client)
             if found[0].payload_id is not None and len(detail["first_keys"]) < MOST_NAMED:
                 detail["first_keys"].append(found[0].payload_id)
+
+
+def _began(answer: dict[str, Any], row: dict[str, Any]) -> str | None:
+    """When the leader epoch of the lost records began, in words; None where nobody saw it."""
+    same = ("cluster_id", "topic", "topic_id", "partition")
+    return next(
+        (
+            e["observed_at"]
+            for p in answer["partitions"]
+            if all(p.get(name) == row.get(name) for name in same)
+            for e in p.get("elections", ())
+            if e["leader_epoch"] == row["leader_epoch"]
+        ),
+        None,
+    )
 
 
 def loss_text(answer: dict[str, Any]) -> list[str]:

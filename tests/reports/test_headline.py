@@ -126,7 +126,7 @@ def test_clients_and_first_keys_are_named_where_one_acknowledgement_is_meant() -
             self.offset, self.client, self.payload_id, self.ts = offset, client, key, ts
 
     election = {"leader": 2, "leader_epoch": 4, "kind": "unclean", "at": 50, "observed_at": "then"}
-    made = answer(losses=(loss(),), details=(detail(election=election),))
+    made = answer(losses=(loss(leader_epoch=3),), details=(detail(election=election),))
     acks = [Ack(5, "p", "k5", 10), Ack(6, "p", "k6", 20), Ack(6, "q", "new", 60),
             Ack(7, "r", "one", 30), Ack(7, "s", "two", 31)]  # fmt: skip
 
@@ -135,6 +135,14 @@ def test_clients_and_first_keys_are_named_where_one_acknowledgement_is_meant() -
     (found,) = made["loss_details"]
     assert (found["clients"], found["first_keys"]) == (["p"], ["k5", "k6"])
     assert "  Whose: 1 client (p); the first keys: k5, k6." in loss_text(made)
+
+    began = {
+        "leader_epoch": 3,
+        "observed_at": "1970-01-01T00:00:00.031Z",
+    }
+    made["partitions"] = [{**made["losses"][0], "elections": [began]}]
+    name_clients(made, acks)
+    assert found["first_keys"][-1] == "two"
 
 
 def test_acknowledgements_are_of_the_cluster_that_they_lie_beside() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
+from replication.evidence.clients.told_once import told_once
 from replication.evidence.collecting.archives import Unpacked
 from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.collecting.collection import (
@@ -59,8 +60,8 @@ def evidence_of(collection: Collection, cluster_id: str, files: set[str]) -> Clu
         dumps=tuple(d for d in collection.dumps if d.cluster_id == cluster_id),
         history=collection.histories.get(cluster_id),
         zookeeper=collection.zookeeper.get(cluster_id),
-        acknowledgements=tuple(a for a in collection.acknowledgements if a.path in files),
-        consumptions=tuple(c for c in collection.consumptions if c.path in files),
+        acknowledgements=told_once(a for a in collection.acknowledgements if a.path in files),
+        consumptions=told_once(c for c in collection.consumptions if c.path in files),
         descriptions=tuple(d for d in collection.descriptions if d.path in files),
         log_dirs=tuple(listed for listed in collection.log_dirs if listed.path in files),
         quorum=tuple(q for q in collection.quorum if _is_of(q, cluster_id, files)),

@@ -1,9 +1,9 @@
 """Every group of the evidence with its offsets by partition, and what a loss did to it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -26,6 +26,9 @@ from replication.recovery.groups.group_state import Commit, GroupState, Where
 from replication.recovery.ledger_rows import NOT_BACK
 from replication.recovery.moments import last_leader, log_of
 from replication.recovery.producing import PROGRESS_GROUP
+
+# By how much brokers' clocks are taken to differ at most where nobody said (--clock-bound), ms.
+CLOCKS_DIFFER_MS = 5_000
 
 _TEXT, _NUMBER, _FLAG, _TEXTS = pa.string(), pa.int64(), pa.bool_(), pa.list_(pa.string())
 GROUPS = pa.schema(
@@ -113,6 +116,20 @@ def group_names(rows: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(f"{row['cluster_id']}/{row['group']}" for row in rows))
 
 
+class Elected(NamedTuple):
+    """Where and when a leader epoch of a partition began: an offset of the metadata log, and the
+    controller's clock, ms since 1970."""
+
+    leader_epoch: int
+    metadata_offset: int
+    at: int
+
+    def is_before(self, other: "Elected") -> bool:
+        """Whether it began before another one; those of one batch, when a broker is fenced, say,
+        begin at once."""
+        return self.metadata_offset < other.metadata_offset and self.at != other.at
+
+
 @dataclass(slots=True)
 class ClusterGroups:
     """The groups of one cluster. is_unsure: a coordinator's log lacks its leader's own copy. began:
@@ -125,7 +142,7 @@ class ClusterGroups:
     state: GroupState = field(default_factory=GroupState)
     is_unsure: bool = False
     began: dict[str, int] = field(default_factory=dict)
-    _elected: dict[tuple[str, int], list[tuple[int, int]]] = field(default_factory=dict)
+    _elected: dict[tuple[str, int], list[Elected]] = field(default_factory=dict)
     _logs: dict[Identity, LeaderLog] = field(default_factory=dict)
     _named: dict[tuple[str, int], list[Identity]] = field(default_factory=dict)
 
@@ -141,7 +158,12 @@ class ClusterGroups:
             identity = self._identity(where, now or displaced)
             log = LeaderLog(None, None, None) if identity is None else self._log(identity)
             log = self._as_met(where[0], log, identity)
-            effect = effect_of(now, displaced, state.commits(where), log)
+            effect = effect_of(
+                None if now is None else self._dated(now, identity),
+                None if displaced is None else self._dated(displaced, identity),
+                [self._dated(c, identity) for c in state.commits(where)],
+                log,
+            )
             if displaced is not None:
                 effect.finding_ids += self._losses_of(displaced, effect.finding_ids)
             yield self._row(where, identity, log, effect)
@@ -158,7 +180,8 @@ class ClusterGroups:
             for commit in self.state.commits(where):
                 if self._identity(where, commit) != identity:
                     continue
-                sure = has_read(commit, offset, leader_epoch, self._log(identity))
+                dated = self._dated(commit, identity)
+                sure = has_read(dated, offset, leader_epoch, self._log(identity))
                 if sure is not None:
                     found[where[0]] = found.get(where[0], False) or sure
         return [{"group": name, "certain": sure} for name, sure in sorted(found.items())]
@@ -187,17 +210,52 @@ class ClusterGroups:
     def _elected_at(self, identity: Identity, leader_epoch: int | None) -> int | None:
         """The offset of the metadata log at which a leader epoch of a partition began; None where
         it does not tell."""
+        elected = self._elections(identity)
+        return {e.leader_epoch: e.metadata_offset for e in elected}.get(leader_epoch or 0)
+
+    def _elections(self, identity: Identity) -> list[Elected]:
+        """The leader epochs of a partition behind its first one that the metadata log tells of."""
         history = self.imported.collection.histories.get(self.cluster_id)
-        if history is None or leader_epoch is None or not identity[2]:
-            return None
-        if not self._elected:
+        if history is not None and not self._elected:
             for change in history.changes:
                 of = change.after
                 if change.before is not None and change.before.leader_epoch != of.leader_epoch:
                     each = self._elected.setdefault((of.topic_id, of.partition), [])
-                    each.append((of.leader_epoch, change.metadata_offset))
-        found = dict(self._elected.get((identity[2], identity[3]), ()))
-        return found.get(leader_epoch)
+                    each.append(Elected(of.leader_epoch, change.metadata_offset, change.at))
+        return self._elected.get((identity[2], identity[3]), [])
+
+    def _dated(self, commit: Commit, identity: Identity | None) -> Commit:
+        """A commit without a leader epoch, with the last one of its partition that had begun.
+
+        The metadata log's order tells: whatever the coordinator wrote in one leader epoch, it wrote
+        before the next one began. Else the clocks tell, as far as they cannot be wrong."""
+        elected = [] if identity is None else self._elections(identity)
+        if commit.leader_epoch is not None or not elected:
+            return commit
+        ended, by_clock = self._written_before(commit), None
+        if commit.at is not None:
+            bound = self._clock_bound
+            reached = commit.at + (CLOCKS_DIFFER_MS if bound is None else bound)
+            by_clock = _latest(elected, lambda e: e.at <= reached)
+        latest = None if ended is None else _latest(elected, lambda e: e.is_before(ended))
+        if by_clock is None or (latest is not None and latest <= by_clock):
+            return replace(commit, latest_epoch=latest)
+        return replace(commit, latest_epoch=by_clock, by_clock=self._clock_bound is None)
+
+    @property
+    def _clock_bound(self) -> int | None:
+        """By how much all clocks differ at most, ms, as far as the user said so."""
+        return next((p.clock_bound for p in self.imported.partitions), None)
+
+    def _written_before(self, commit: Commit) -> Elected | None:
+        """The next leader epoch of the coordinator's log behind the one in which a commit was
+        written; None: not known, or none began."""
+        topic, _, number = commit.path.parent.name.partition(".")[0].rpartition("-")
+        named = self._named.get((topic, int(number)), []) if number.isdigit() else []
+        if commit.log_leader_epoch is None or len(named) != 1:
+            return None
+        later = (e for e in self._elections(named[0]) if e.leader_epoch > commit.log_leader_epoch)
+        return min(later, key=lambda e: e.metadata_offset, default=None)
 
     def _log(self, identity: Identity) -> LeaderLog:
         if identity not in self._logs:
@@ -290,6 +348,12 @@ class ClusterGroups:
             "path": path,
             "position": None if shown is None else shown.position,
         }
+
+
+def _latest(elected: Sequence[Elected], began: Callable[[Elected], bool]) -> int:
+    """The last of the leader epochs that had begun; the one before the first where none had."""
+    begun = [e.leader_epoch for e in elected if began(e)]
+    return max(begun, default=min(e.leader_epoch for e in elected) - 1)
 
 
 def _parted_in(spans: Sequence[Span] | None, first: int, leader_epoch: int | None) -> int | None:

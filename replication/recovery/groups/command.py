@@ -70,7 +70,7 @@ def text(found: GroupsRead) -> Iterator[str]:
     yield f"{len(hurt)} of {counted(len(every), 'group')} hurt by losses."
     yield from group_sentences(found.affected)
     if every - hurt:
-        yield f"Not hurt: {', '.join(sorted(every - hurt)[:20])}" + (
+        yield f"Not hurt, nothing to be done: {', '.join(sorted(every - hurt)[:20])}" + (
             f" and {len(every - hurt) - 20} more" if len(every - hurt) > 20 else ""
         )
     yield "Offsets of every group: --format json."

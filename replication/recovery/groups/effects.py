@@ -3,8 +3,8 @@
 A committed offset is the next record to read, and since 2.1 (KIP-320) it carries the leader epoch
 of the last record that was read. So it says which of two histories the group had read: a commit of
 the leader epoch whose records were lost read those; one of a leader epoch that the leader's log has
-was made on that log. A commit without a leader epoch says it only where its offset never held
-another record.
+was made on that log. A commit without a leader epoch says it where its offset never held another
+record, or where it was made before a later leader wrote others (`Commit.latest_epoch`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -145,7 +145,7 @@ def _read_of_lost(result: Effect, commits: list[Commit], log: LeaderLog) -> None
                 continue
             ranges = common(done(commit), [(row.first, row.end)])
             read += ranges
-            sure = sure or (told and bool(ranges))
+            sure = sure or (told and bool(ranges) and not commit.by_clock)
         count = sum(end - first for first, end in joined(read))
         if count:
             result.lost_read += count
@@ -158,8 +158,11 @@ def reads(commit: Commit, row: Lost, log: LeaderLog) -> bool | None:
     nothing tells."""
     leader_epoch = commit.leader_epoch
     if row.leader_epoch is None or leader_epoch is None:
+        if _is_older(commit, row.leader_epoch):
+            return None
         # Where the leader's log has nothing at these offsets, nothing else can have been read.
-        return log.spans is not None and (log.log_end_offset or 0) <= row.first
+        nothing_else = log.spans is not None and (log.log_end_offset or 0) <= row.first
+        return nothing_else or _knew_one_log(commit, row, log)
     if leader_epoch == row.leader_epoch:
         return not log.has_of(row.first, leader_epoch)
     if leader_epoch < row.leader_epoch or log.has_epoch(leader_epoch):
@@ -169,15 +172,36 @@ def reads(commit: Commit, row: Lost, log: LeaderLog) -> bool | None:
     return any(x.leader_epoch == leader_epoch and x.first >= row.end for x in log.lost)
 
 
+def _is_older(commit: Commit, leader_epoch: int | None) -> bool:
+    """Whether a commit was made before a leader epoch began: it read nothing of it."""
+    latest = commit.leader_epoch if commit.leader_epoch is not None else commit.latest_epoch
+    return None not in (latest, leader_epoch) and (latest or 0) < (leader_epoch or 0)
+
+
+def _knew_one_log(commit: Commit, row: Lost, log: LeaderLog) -> bool:
+    """Whether a commit without a leader epoch was made when a row's records were the only ones that
+    any leader had written at their offsets."""
+    latest = commit.latest_epoch
+    if latest is None or row.leader_epoch is None or row.parted_in is None:
+        return False
+    return latest < row.parted_in and not any(
+        x.leader_epoch != row.leader_epoch
+        and (x.leader_epoch is None or x.leader_epoch <= latest)
+        and x.first < row.end
+        and row.first < x.end
+        for x in log.lost
+    )
+
+
 def has_read(commit: Commit, offset: int, leader_epoch: int | None, log: LeaderLog) -> bool | None:
     """Whether a commit shows that a record was read; None: it shows nothing, False: perhaps.
 
     leader_epoch: the record's own."""
     if not common(done(commit), [(offset, offset + 1)]):
         return None
-    made_in = commit.leader_epoch
-    if made_in is not None and leader_epoch is not None and made_in < leader_epoch:
+    if _is_older(commit, leader_epoch):
         return None
+    made_in = commit.leader_epoch
     if not log.has_of(offset, leader_epoch):
         return reads(commit, Lost(offset, offset + 1, leader_epoch, True, None), log)
     if made_in is not None and log.has_epoch(made_in):
@@ -196,6 +220,7 @@ def _of_present(result: Effect, now: Commit, log: LeaderLog) -> None:
     surely = [x for x in parted if reads(now, x, log)]
     if surely:
         result.parts_at = min(x.first for x in surely)
+        result.is_sure = result.is_sure and not now.by_clock
         behind = [(result.parts_at, max(end for _, end in done(now)))]
         result.skipped = log.records(common(done(now), behind))
         if result.skipped:

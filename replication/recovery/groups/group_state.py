@@ -29,7 +29,9 @@ class Commit:
 
     leader_epoch: of the last record that was read before the commit; of a share group that of the
     partition's leader. at: ms since 1970. acknowledged: ranges of records above the offset that a
-    share group has done with. entry: the record it was read from.
+    share group has done with. latest_epoch: of a commit without a leader epoch, the last one of its
+    partition that had begun when it was made; None: not known. by_clock: brokers' clocks alone tell
+    that, and nobody said by how much they differ. entry: the record it was read from.
     """
 
     offset: int
@@ -42,6 +44,8 @@ class Commit:
     log_leader_epoch: int | None
     displaced: bool = False
     acknowledged: tuple[tuple[int, int], ...] = ()
+    latest_epoch: int | None = None
+    by_clock: bool = False
 
 
 @dataclass(slots=True)
@@ -58,14 +62,15 @@ class Group:
 class GroupState:
     """The groups of one cluster.
 
-    now: the offsets that count. furthest: by leader epoch the furthest commit that any copy shows.
+    now: the offsets that count. furthest: the furthest commits that any copy shows, one of each
+    leader epoch, and of those without one, one of each leader epoch of the coordinator's log.
     displaced: the newest commit that the present log does not have. first: by group its first
     record in the logs that count.
     """
 
     groups: dict[str, Group] = field(default_factory=dict)
     now: dict[Where, Commit] = field(default_factory=dict)
-    furthest: dict[Where, dict[int | None, Commit]] = field(default_factory=dict)
+    furthest: dict[Where, dict[tuple[int | None, int | None], Commit]] = field(default_factory=dict)
     displaced: dict[Where, Commit] = field(default_factory=dict)
     first: dict[str, Entry] = field(default_factory=dict)
 
@@ -105,12 +110,14 @@ class GroupState:
         into[where] = commit
         self._group(where[0])
         epochs = self.furthest.setdefault(where, {})
-        known = epochs.get(commit.leader_epoch)
+        made_in = commit.leader_epoch
+        of = (made_in, None) if made_in is not None else (None, commit.log_leader_epoch)
+        known = epochs.get(of)
         if known is None or (known.offset, known.acknowledged) < (
             commit.offset,
             commit.acknowledged,
         ):
-            epochs[commit.leader_epoch] = commit
+            epochs[of] = commit
 
     def _group(self, name: str) -> Group:
         return self.groups.setdefault(name, Group(name))
@@ -128,7 +135,8 @@ class GroupState:
                 group.kind = None
 
     def commits(self, where: Where) -> Iterator[Commit]:
-        """The furthest commits of each leader epoch that any copy shows."""
+        """The furthest commits that any copy shows, and those that count or counted last."""
+        yield from {c for c in (self.now.get(where), self.displaced.get(where)) if c is not None}
         yield from self.furthest.get(where, {}).values()
 
 
