@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,7 @@ def _lines(result: Recovery, answer: dict[str, Any], folder: Path) -> Iterator[s
     for p in result.partitions:
         told = ", ".join(f"{p[o]} {WORDS[o]}" for o in OUTCOMES if p[o])
         yield f"  {p['topic']}-{p['partition']}: {told}"
+    yield from _under_leaders(result)
     for why, count in sorted(result.why_held_back.items()):
         yield f"Held back, {counted(count, 'record')} ({why}): {WHY_HELD_BACK[why]}."
     for missing in result.missing[:MOST_RANGES]:
@@ -153,6 +155,34 @@ def _lines(result: Recovery, answer: dict[str, Any], folder: Path) -> Iterator[s
         yield (
             f"More may be lost than the ledger names in {', '.join(unknown[:5])}{more}: "
             "`diagnose` is UNKNOWN there and says what would settle it."
+        )
+
+
+def _under_leaders(result: Recovery) -> Iterator[str]:
+    """Under which leaders the records are missing, and who would have them as leader."""
+    places: dict[int, list[str]] = {}
+    there: Counter[int] = Counter()
+    for p in result.partitions:
+        if p["leader"] is not None and (p[RECOVERED] or p[HELD_BACK]):
+            places.setdefault(p["leader"], []).append(f"{p['topic']}-{p['partition']}")
+            there.update({int(broker): count for broker, count in p["had_by"].items()})
+    told = [
+        f"broker {leader} leads {', '.join(names[:5])}"
+        + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        for leader, names in sorted(places.items())
+    ]
+    if told:
+        yield f"These records are missing if {', '.join(told)}."
+    for broker, count in sorted(there.items()):
+        are = "is" if count == 1 else "are"
+        yield (
+            f"If broker {broker} is elected, {count} of them {are} there, and others may be "
+            "missing: call recover again after the election, before anything is produced."
+        )
+    if result.became[NOT_HAD]:
+        yield (
+            "What was not had an older copy may have: give recover the directories as they were "
+            "before brokers were started, beside these (recover EVIDENCE SAVED --out FOLDER)."
         )
 
 

@@ -1,5 +1,6 @@
 """The folder that `recover` writes to: its own and empty, apart from the evidence."""
 
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -116,6 +117,20 @@ class Table:
                 os.replace(_partial(path), path)
             else:
                 _partial(path).unlink(missing_ok=True)
+
+
+def leaders_in(folder: Path) -> dict[tuple[str, int], int]:
+    """By topic and partition, under which leader the folder's records are missing; {} where its
+    summary does not tell."""
+    try:
+        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        return {
+            (p["topic"], p["partition"]): p["leader"]
+            for p in summary["partitions"]
+            if p.get("leader") is not None
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def _partial(path: Path) -> Path:

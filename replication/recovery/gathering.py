@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from replication import progress
 from replication.evidence.importer import Import
+from replication.evidence.joining.copies import latest
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
 from replication.protocol.ground import events as ev
@@ -23,6 +24,8 @@ from replication.recovery.moments import last_leader, log_of
 from replication.recovery.rows_out import key_rows, record_row
 from replication.recovery.sightings import last_seen
 
+# Under which leader the records are missing, and how many of those found each broker's log holds.
+UNDER = ("leader", "leader_epoch", "log_end_offset", "parts_at", "had_by")
 NO_RECORDS = "event dumps hold no records; hand over the log directories themselves"
 
 
@@ -77,12 +80,15 @@ def gather(
         rows, evidence = wanted[identity], at_hand.get(identity)
         events: list[Event] = []
         searched: set[str] = set()
+        under: dict[str, Any] = dict.fromkeys(UNDER)
         if evidence is None:
             for row in rows.all:
                 row.settle_rest(row.end, NOT_HAD, NO_RECORDS)
         else:
-            events, searched = _search(imported, evidence, rows, states[identity], sinks, result)
-        _take(result, identity, rows, events, searched)
+            folded_here = states[identity]
+            events, searched, had_by = _search(imported, evidence, rows, folded_here, sinks, result)
+            under = _under(folded_here, rows, had_by)
+        _take(result, identity, rows, events, searched, under)
     groups = read_groups(imported, folded, losses)
     result.groups = groups.affected
     for hurt in result.groups:
@@ -103,8 +109,9 @@ def _search(
     folded: FoldedPartition,
     sinks: Sinks,
     result: Recovery,
-) -> tuple[list[Event], set[str]]:
-    """Writes one partition's records and keys; its events, and the copies that were searched."""
+) -> tuple[list[Event], set[str], Counter[int]]:
+    """Writes one partition's records and keys; its events, the copies that were searched, and how
+    many of the records each broker's own log holds at the evidence's end."""
     partition = finished(evidence)
     events = list(identified(partition, imported.trace_id, imported.generation, imported.incident))
     told = ClientsTold(partition, rows)
@@ -120,6 +127,8 @@ def _search(
         ),
     )
     had: set[tuple[int, int]] = set()
+    had_by: Counter[int] = Counter()
+    present = list(latest(partition.copies).values())
     for found in search.found():
         row, offset = found.row, found.candidate.offset
         of_it = told.of(row, offset, found.candidate)
@@ -128,6 +137,8 @@ def _search(
         for key in key_rows(row, offset, partition, of_it, found):
             sinks.keys.add(key)
         had.add((id(row), offset))
+        holding = (search.copies[place.copy] for place in found.candidate.places)
+        had_by.update({c.broker for c in holding if any(c is p for p in present)})
     for offset in told.offsets:
         for row in rows.touching(offset, offset + 1):
             if (id(row), offset) not in had and row.outcome_at(offset) == NOT_HAD:
@@ -135,11 +146,34 @@ def _search(
                     sinks.keys.add(key)
     result.notes += [partition.shown(note) for note in search.reader.notes]
     result.sources |= files_of(search.copies)
-    return events, {partition.shown(c.path) for c in with_records(search.copies)}
+    return events, {partition.shown(c.path) for c in with_records(search.copies)}, had_by
+
+
+def _under(folded: FoldedPartition, rows: Rows, had_by: Counter[int]) -> dict[str, Any]:
+    """The fields of UNDER: the leader at the evidence's end or the last one, its leader epoch (None
+    where nobody saw its election), where its log ends, and from where on it lacks the records; by
+    broker how many of them are there."""
+    leader = last_leader(folded)
+    if leader is None:
+        return dict.fromkeys(UNDER)
+    led = [e["leader_epoch"] for e in folded.answer.partition["elections"] if e["leader"] == leader]
+    known = folded.state.replicas.get(leader)
+    return {
+        "leader": leader,
+        "leader_epoch": led[-1] if led else None,
+        "log_end_offset": None if known is None else known.log.log_end_offset,
+        "parts_at": min((row.first for row in rows.all), default=None),
+        "had_by": {str(b): n for b, n in sorted(had_by.items()) if b != leader},
+    }
 
 
 def _take(
-    result: Recovery, identity: Identity, rows: Rows, events: list[Event], searched: set[str]
+    result: Recovery,
+    identity: Identity,
+    rows: Rows,
+    events: list[Event],
+    searched: set[str],
+    under: dict[str, Any],
 ) -> None:
     """Counts what became of a partition's rows, and lists what was not had."""
     cluster_id, topic, topic_id, number = identity
@@ -169,4 +203,5 @@ def _take(
                 }
             )
     result.became.update(became)
-    result.partitions.append({**named, **{outcome: became[outcome] for outcome in OUTCOMES}})
+    counts = {outcome: became[outcome] for outcome in OUTCOMES}
+    result.partitions.append({**named, **counts, **under})

@@ -8,8 +8,10 @@ from typing import Any
 
 from replication import progress
 from replication.protocol.ground.model import moment
+from replication.recovery.already_there import Looked
+from replication.recovery.connecting import client, settings_of
 from replication.recovery.finding import WHY_HELD_BACK
-from replication.recovery.folder import NotUsable
+from replication.recovery.folder import NotUsable, leaders_in
 from replication.recovery.producing import (
     GUARANTEES,
     Plan,
@@ -17,9 +19,7 @@ from replication.recovery.producing import (
     Refused,
     Target,
     chosen,
-    client,
     planned,
-    settings_of,
 )
 from replication.reports.inventory_words import counted
 from replication.reports.safe_text import plain
@@ -78,14 +78,15 @@ def run(options: argparse.Namespace) -> int:
         print(plain(line))
     if not plan.total:
         return NOT_ALL if plan.left_out else DONE
-    kafka = client()
-    if not _is_agreed(options.yes):
-        print("Nothing was produced. With --yes, or when you answer yes, it is.")
-        return DONE
-    run_of = Producing(kafka, target, plan, options.out)
+    run_of = Producing(client(), target, plan, options.out)
     try:
+        if not options.yes:
+            _look_ahead(run_of, lines)
+            if not _is_agreed():
+                print("Nothing was produced. With --yes, or when you answer yes, it is.")
+                return DONE
         run_of.begin()
-        return _produced(run_of, lines)
+        return _produced(run_of, lines, tell=options.yes)
     except Refused as error:
         print(f"replication-analyzer recover: {plain(str(error))}", file=sys.stderr)
         print("replication-analyzer recover: the same call goes on from there", file=sys.stderr)
@@ -94,13 +95,62 @@ def run(options: argparse.Namespace) -> int:
         run_of.close()
 
 
-def _produced(run_of: Producing, lines: Path) -> int:
-    plan = run_of.plan
-    print(f"Guarantee ({run_of.guarantee}): {GUARANTEES[run_of.guarantee]}.")
+def _look_ahead(run_of: Producing, lines: Path) -> None:
+    """Tells, before anybody is asked, what the cluster has already."""
+    try:
+        run_of.peek()
+        looked = run_of.look(_records(run_of, lines))
+    except Refused as error:
+        print(plain(f"What the cluster has of them already is not known: {error}"))
+        return
+    for line in _there_lines(run_of, looked):
+        print(plain(line))
+
+
+def _records(run_of: Producing, lines: Path) -> Iterator[dict[str, Any]]:
+    return (r for r in chosen(lines, run_of.target) if not isinstance(r, str))
+
+
+def _there_lines(run_of: Producing, looked: Looked) -> Iterator[str]:
+    """What of the plan is done, or need not be."""
+    total, left = run_of.plan.total, run_of.plan.total - run_of.done - len(run_of.there)
+    yield from _leaders_since(run_of)
     if run_of.done:
-        print(f"An earlier call produced {run_of.done} of {plan.total}.")
+        yield f"An earlier call produced {run_of.done} of {total}."
+    if run_of.there:
+        yield (
+            f"Already there, {counted(len(run_of.there), 'record')}: the cluster has them at the "
+            "offsets that they were at. They are not produced."
+        )
+    for why, count in sorted(looked.unknown.items()):
+        yield (
+            f"Not known of {counted(count, 'record')} whether the cluster has them already "
+            f"({why}): they are produced."
+        )
+    yield f"To be produced: {counted(left, 'record')}."
+
+
+def _leaders_since(run_of: Producing) -> Iterator[str]:
+    """Where another broker leads than when the folder was written."""
+    for (topic, partition), was in sorted(leaders_in(run_of.folder).items()):
+        now = run_of.leaders.get((topic, partition))
+        if now is not None and now != was:
+            yield (
+                f"{topic}-{partition}: the folder has what is missing if broker {was} leads; "
+                f"broker {now} leads now. It may lack others: call recover again on the evidence "
+                "of today."
+            )
+
+
+def _produced(run_of: Producing, lines: Path, *, tell: bool) -> int:
+    """tell: what the cluster has already was not told yet."""
+    plan = run_of.plan
+    looked = run_of.look(_records(run_of, lines))
+    for line in _there_lines(run_of, looked) if tell else ():
+        print(plain(line))
+    print(f"Guarantee ({run_of.guarantee}): {GUARANTEES[run_of.guarantee]}.")
     progress.doing("producing")
-    for done in run_of.run(r for r in chosen(lines, run_of.target) if not isinstance(r, str)):
+    for done in run_of.run(_records(run_of, lines)):
         progress.doing(f"producing, {done} of {plan.total}")
     print(f"{counted(run_of.done, 'record')} of {plan.total} are in the cluster.")
     return NOT_ALL if plan.left_out else DONE
@@ -120,9 +170,9 @@ def _plan_lines(plan: Plan, target: Target) -> Iterator[str]:
         yield f"Left out, {counted(count, 'record')}: {WHY_HELD_BACK.get(why, why)}{hint}"
 
 
-def _is_agreed(yes: bool) -> bool:
-    if yes or not sys.stdin.isatty():
-        return yes
+def _is_agreed() -> bool:
+    if not sys.stdin.isatty():
+        return False
     print("Produce them? [y/N] ", end="", flush=True)
     answer: Any = sys.stdin.readline()
     return answer.strip().lower() in ("y", "yes")

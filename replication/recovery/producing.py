@@ -7,7 +7,6 @@ when the program was stopped goes out again.
 """
 
 import hashlib
-import importlib
 import json
 import os
 import re
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from replication.evidence.coordinator_records import TOPICS
+from replication.recovery.already_there import LOOK_SECONDS, Looked, look, wanted_of
+from replication.recovery.connecting import said
 from replication.recovery.folder import NotUsable
 from replication.recovery.rows_out import from_json
 from replication.reports.inventory_words import counted
@@ -128,38 +129,11 @@ def planned(lines: Path, target: Target) -> Plan:
     return plan
 
 
-def client() -> Any:
-    """The library that speaks to clusters. Raises NotUsable where it is not installed."""
-    try:
-        return importlib.import_module("confluent_kafka")
-    except ImportError:
-        raise NotUsable(
-            "--produce needs confluent-kafka, which is not installed: "
-            "pip install 'replication-analyzer[produce]'"
-        ) from None
-
-
-def settings_of(path: Path | None) -> tuple[tuple[str, str], ...]:
-    """Name and value of each line of a properties file."""
-    if path is None:
-        return ()
-    found = []
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise NotUsable(f"--producer-config {path}: {error}") from None
-    for number, line in enumerate(lines, 1):
-        name, is_one, value = line.partition("=")
-        if line.strip() and not line.lstrip().startswith(("#", "!")):
-            if not is_one:
-                raise NotUsable(f"--producer-config {path} line {number}: expected NAME=VALUE")
-            found.append((name.strip(), value.strip()))
-    return tuple(found)
-
-
 @dataclass(slots=True)
 class Producing:
-    """One run. guarantee: IN_TRANSACTIONS or BY_FILE, once `begin` has found out."""
+    """One run. guarantee: IN_TRANSACTIONS or BY_FILE. done: how many records of the plan, in their
+    order, are in the cluster. `peek` and `begin` find out. there: the numbers of those behind them
+    that the cluster has at their own offsets, once `look` found out. leaders: of today."""
 
     kafka: Any
     target: Target
@@ -167,12 +141,58 @@ class Producing:
     folder: Path
     guarantee: str = ""
     done: int = 0
+    there: frozenset[int] = frozenset()
+    leaders: dict[tuple[str, int], int] = field(default_factory=dict)
     _producer: Any = None
     _group: Any = None
     _partitions: dict[str, int] = field(default_factory=dict)
 
+    def peek(self) -> None:
+        """Finds out how far an earlier run came, and leaves it so. Raises Refused, NotUsable."""
+        noted = self._guaranteed()
+        try:
+            self._look_at_topics(LOOK_SECONDS)
+            if self.guarantee == BY_FILE:
+                self.done = 0 if noted is None else int(noted["done"])
+                return
+            group = self._of_progress()
+            try:
+                self.done = max(group.committed([self._note()], LOOK_SECONDS)[0].offset, 0)
+            finally:
+                group.close()
+        except self.kafka.KafkaException as error:
+            raise Refused(f"{self.target.bootstrap}: {said(error)}") from None
+
+    def look(self, records: Iterable[dict[str, Any]]) -> Looked:
+        """Which of the plan's records, these, the cluster has already where they are from.
+
+        Those that an earlier run produced are not asked for, nor what goes to another topic."""
+        own = (
+            (number, record)
+            for number, record in enumerate(records)
+            if number >= self.done
+            and self.target.name_of(record) == record["topic"]
+            and record["partition"] < self._partitions[record["topic"]]
+        )
+        looked = look(self.kafka, self._connection(), self.plan.identity, wanted_of(own))
+        self.there = frozenset(looked.there)
+        return looked
+
     def begin(self) -> None:
         """Connects, and finds out how far an earlier run came. Raises Refused, NotUsable."""
+        noted = self._guaranteed()
+        try:
+            self._look_at_topics(_SECONDS)
+            if self.guarantee == IN_TRANSACTIONS:
+                self._begin_in_transactions(is_first=noted is None)
+            else:
+                self._producer = self.kafka.Producer(self._settings())
+                self.done = 0 if noted is None else int(noted["done"])
+        except self.kafka.KafkaException as error:
+            raise Refused(f"{self.target.bootstrap}: {said(error)}") from None
+
+    def _guaranteed(self) -> dict[str, Any] | None:
+        """What an earlier run noted in the folder, and so which guarantee holds."""
         noted = self._noted()
         wanted = IN_TRANSACTIONS if self.target.with_transactions else BY_FILE
         self.guarantee = wanted if noted is None else noted["guarantee"]
@@ -181,15 +201,12 @@ class Producing:
                 f"{self.folder / _PROGRESS}: an earlier run went on in {self.guarantee}, and its "
                 "progress is noted there: go on without --no-transactions"
             )
-        try:
-            self._look_at_topics()
-            if self.guarantee == IN_TRANSACTIONS:
-                self._begin_in_transactions(is_first=noted is None)
-            else:
-                self._producer = self.kafka.Producer(self._settings())
-                self.done = 0 if noted is None else int(noted["done"])
-        except self.kafka.KafkaException as error:
-            raise Refused(f"{self.target.bootstrap}: {_said(error)}") from None
+        return noted
+
+    def _of_progress(self) -> Any:
+        return self.kafka.Consumer(
+            {**self._connection(), "group.id": self.plan.identity, "enable.auto.commit": False}
+        )
 
     def _begin_in_transactions(self, *, is_first: bool) -> None:
         settings = {**self._settings(), "transactional.id": self.plan.identity}
@@ -198,18 +215,16 @@ class Producing:
             self._answered(lambda: self._producer.init_transactions(_SECONDS))
         except self.kafka.KafkaException as error:
             raise Refused(
-                f"{self.target.bootstrap}: transactions cannot be had ({_said(error)}); with "
+                f"{self.target.bootstrap}: transactions cannot be had ({said(error)}); with "
                 f"--no-transactions: {GUARANTEES[BY_FILE]}"
             ) from None
-        self._group = self.kafka.Consumer(
-            {**self._connection(), "group.id": self.plan.identity, "enable.auto.commit": False}
-        )
+        self._group = self._of_progress()
         try:
             noted = self._answered(lambda: self._group.committed([self._note()], _SECONDS)[0])
         except self.kafka.KafkaException as error:
             raise Refused(
                 f"{self.target.bootstrap}: the progress, which is kept as an offset of a consumer "
-                f"group, cannot be read ({_said(error)}). Has every partition of "
+                f"group, cannot be read ({said(error)}). Has every partition of "
                 "__consumer_offsets a leader? kafka-topics.sh --describe --unavailable-partitions "
                 f"tells. With --no-transactions none is needed: {GUARANTEES[BY_FILE]}"
             ) from None
@@ -243,16 +258,18 @@ class Producing:
         topic = min(self.plan.counts)
         return self.kafka.TopicPartition(topic, 0, *(() if done is None else (done,)))
 
-    def _look_at_topics(self) -> None:
+    def _look_at_topics(self, seconds: float) -> None:
         self._producer = self.kafka.Producer(self._connection())
         for topic in self.plan.counts:
-            found = self._producer.list_topics(topic, _SECONDS).topics[topic]
+            found = self._producer.list_topics(topic, seconds).topics[topic]
             if found.error is not None or not found.partitions:
                 raise NotUsable(
                     f"{self.target.bootstrap}: topic {topic}: {found.error or 'not there'}; "
                     "make it first, with the partitions that its keys need"
                 )
             self._partitions[topic] = len(found.partitions)
+            leaders = {(topic, n): of.leader for n, of in found.partitions.items()}
+            self.leaders |= {at: leader for at, leader in leaders.items() if leader >= 0}
 
     def _connection(self) -> dict[str, Any]:
         return {**dict(self.target.settings), "bootstrap.servers": self.target.bootstrap}
@@ -268,12 +285,13 @@ class Producing:
         }
 
     def run(self, records: Iterable[dict[str, Any]]) -> Iterator[int]:
-        """Produces what is not there yet, batch by batch; how many are there after each."""
+        """Produces what is not there yet, batch by batch; how many are there after each.
+        Those of `there` count, and are not produced."""
         for batch in _batches(records, self.done):
             try:
                 self._send(batch)
             except self.kafka.KafkaException as error:
-                raise Refused(f"{self.target.bootstrap}: {_said(error)}") from None
+                raise Refused(f"{self.target.bootstrap}: {said(error)}") from None
             yield self.done
 
     def _send(self, batch: Sequence[dict[str, Any]]) -> None:
@@ -287,8 +305,9 @@ class Producing:
         in_transaction = self.guarantee == IN_TRANSACTIONS
         if in_transaction:
             self._producer.begin_transaction()
-        for record in batch:
-            self._produce(record, delivered)
+        for number, record in enumerate(batch, self.done):
+            if number not in self.there:
+                self._produce(record, delivered)
         left = self._producer.flush(_SECONDS)
         if left or refused:
             if in_transaction:
@@ -383,9 +402,3 @@ def _batches(records: Iterable[dict[str, Any]], done: int) -> Iterator[list[dict
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def _said(error: Any) -> str:
-    first = error.args[0] if error.args else error
-    told = first.str() if hasattr(first, "str") else str(first)
-    return str(told)

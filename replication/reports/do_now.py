@@ -14,10 +14,11 @@ GONE = ("lost", "recoverable", "undetermined")
 def sends_to_decide(answer: dict[str, Any]) -> bool:
     """Whether something is lost, different between replicas, or without a leader."""
     lost = any(x["status"] in GONE for x in answer["losses"])
-    return bool(lost or answer["divergences"] or _leaderless(answer))
+    return bool(lost or answer["divergences"] or leaderless_in(answer))
 
 
-def _leaderless(answer: dict[str, Any]) -> list[dict[str, Any]]:
+def leaderless_in(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The partitions that a leader has to be chosen for, of those whose elections are known."""
     return [p for p in answer["partitions"] if p["leader"] is None and p["elections"]]
 
 
@@ -27,7 +28,7 @@ def do_now(answer: dict[str, Any]) -> list[str]:
     different between replicas or without a leader."""
     lost = sorted((x for x in answer["losses"] if x["status"] in GONE), key=badness)
     dangers = [d for d in answer.get("at_risk", ()) if not d["over"]]
-    leaderless = _leaderless(answer)
+    leaderless = leaderless_in(answer)
     decide = sends_to_decide(answer)
     if not (decide or dangers):
         return []

@@ -11,7 +11,7 @@ from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground import picture
 from replication.protocol.ground.topic_partition import State
 from replication.reports.assumption_words import granted_text
-from replication.reports.do_now import GONE, do_now_text, sends_to_decide
+from replication.reports.do_now import GONE, do_now_text, leaderless_in, sends_to_decide
 from replication.reports.evidence_lines import Quotes, read_lines
 from replication.reports.group_words import groups_text
 from replication.reports.headline import headline, undecided, what_settles
@@ -72,13 +72,14 @@ def what_now_text(answer: dict[str, Any]) -> list[str]:
     differ, or a partition whose elections are known has no leader."""
     if not sends_to_decide(answer):
         return []
-    lines = [""]
-    if any(x["surviving_copies"] for x in answer["losses"] if x["status"] in GONE):
-        lines.append(
-            "The records that a copy still has: replication-analyzer recover PATH --out back"
-        )
-    lines.append("Which replica is to lead now, at what cost: replication-analyzer decide PATH")
-    return lines
+    decide = "Which replica is to lead now, at what cost: replication-analyzer decide PATH"
+    if not any(x["surviving_copies"] for x in answer["losses"] if x["status"] in GONE):
+        return ["", decide]
+    recover = "he records that a copy still has: replication-analyzer recover PATH --out back"
+    if leaderless_in(answer):
+        # Which records are missing depends on who is elected.
+        return ["", decide, f"After the election, t{recover}"]
+    return ["", f"T{recover}", decide]
 
 
 def _diverged(answer: dict[str, Any]) -> list[str]:

@@ -132,6 +132,21 @@ def test_diagnose_points_there_only_where_something_is_to_be_decided(
     assert (POINTER in "".join(what_now_text({**answer, **changed}))) is points
 
 
+def test_who_leads_comes_before_the_records_where_nobody_leads() -> None:
+    loss = {"status": "recoverable", "surviving_copies": ["a"]}
+    answer = {
+        "losses": [loss], "divergences": [], "partitions": [{"leader": 1, "elections": [{}]}],
+    }  # fmt: skip
+    _, first, second = what_now_text(answer)
+    assert first.startswith("The records that a copy still has: ")
+    assert POINTER in second
+    _, first, second = what_now_text(
+        {**answer, "partitions": [{"leader": None, "elections": [{}]}]}
+    )
+    assert POINTER in first
+    assert second.startswith("After the election, the records that a copy still has: ")
+
+
 def left_by_three_disks(tmp_path: Path) -> str:
     """All that default log levels and directories leave of the story."""
     told = evidence(left_by(story(*OLDER_EPOCH_COMMITTED).world, random.Random(1)), frozenset())
