@@ -132,7 +132,9 @@ def produced_in_the_end(out: Path, bootstrap: str) -> int:
     raise AssertionError("never done")
 
 
-def test_what_a_real_broker_wrote_comes_back_once(tmp_path: Path) -> None:
+def test_what_a_real_broker_wrote_comes_back_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plan = Plan(Version("4.3.0"), brokers=(1,))
     with Cluster(plan, tmp_path / "cluster") as cluster:
         bootstrap = f"127.0.0.1:{cluster.external[1]}"
@@ -157,6 +159,10 @@ def test_what_a_real_broker_wrote_comes_back_once(tmp_path: Path) -> None:
         assert result.became["held_back"] == left_open.total()
         assert result.became["aborted_transaction"] == len(CODECS) * len(RECORDS)
         assert result.became["control_record"] == 2 * len(CODECS)
+        # Its topic still has them: looked up, they need not be produced.
+        cluster.wait_for_leader("t", 0, 1)
+        assert main(["recover", "--out", str(out), "--produce", bootstrap]) == 0
+        assert f"Already there, {visible.total()} records" in capsys.readouterr().out
         assert produced_in_the_end(out, bootstrap) >= 1
         assert without_origin(consumed(bootstrap, "back")) == visible
 
