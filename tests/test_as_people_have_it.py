@@ -389,6 +389,22 @@ def test_folders_named_by_dates_are_no_brokers(tmp_path: Path) -> None:
     assert sum("by its folder's name" in note for note in imported.notes) == 2
 
 
+def test_copies_saved_by_broker_beside_each_other_are_of_their_own_brokers(tmp_path: Path) -> None:
+    """As the plan of `decide` lays them: SAFE/broker-N, without meta.properties."""
+    shutil.copytree(INCIDENTS / LOST, tmp_path / "live")
+    for node in (1, 2):
+        disk = INCIDENTS / LOST / f"broker-{node}" / "disk-final"
+        shutil.copytree(disk / "t-0", tmp_path / "SAFE" / f"broker-{node}" / "t-0")
+    imported = import_evidence([tmp_path])
+    saved = {
+        (str(c.path).split("/SAFE/")[1].split("/")[0], c.broker)
+        for p in imported.partitions
+        for c in p.copies
+        if "/SAFE/" in str(c.path)
+    }
+    assert saved == {("broker-1", 1), ("broker-2", 2)}
+
+
 def test_the_user_may_say_whose_a_file_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

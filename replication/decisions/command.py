@@ -19,6 +19,11 @@ from replication.reports.safe_text import plain_json, plain_values
 # As the brokers that are down: whoever is a replica.
 ALL = frozenset([-1])
 UNUSABLE = 2
+ALL_PASSED = """Each step has passed. Look again, with the saved copies beside the live directories:
+  replication-analyzer diagnose LIVE SAFE
+  replication-analyzer recover LIVE SAFE --out FOLDER   (what only a saved copy has)
+  replication-analyzer groups LIVE SAFE   (which consumer groups have to be reset)
+"""
 PASSED = "replication-analyzer decide --passed --state"
 
 
@@ -142,7 +147,7 @@ def go_on(options: argparse.Namespace) -> int:
             passed(options.state, state)
         following = next_step(state)
         if following is None:
-            print("Each step has passed.")
+            print(ALL_PASSED, end="")
         else:
             row, step = following
             print(next_step_text(plain_values(row), plain_values(step), *count(state)), end="")

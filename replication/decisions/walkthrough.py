@@ -81,14 +81,22 @@ def _merged(
         starts: list[Deed] = [("start", cluster, broker) for broker in brokers]
         for one, two in pairwise(deed for deed in starts if deed in deeds):
             after[two].add(one)
+    for places in deeds.values():
+        places.sort(key=lambda place: _told_first(rows[place[0]]["steps"][place[1]]))
     return _sorted(deeds, after)
+
+
+def _told_first(step: dict[str, Any]) -> tuple[bool, bool]:
+    """Of several steps with one command the one that says most about what it does: that no other
+    broker may run, then that it destroys something."""
+    return step["action"] != commands.LEAD_UNCLEANLY, step["undo"] is not None
 
 
 def _sorted(
     deeds: dict[Deed, list[tuple[int, int]]], after: dict[Deed, set[Deed]]
 ) -> list[Place] | None:
     waiting = {deed: set(before) for deed, before in after.items()}
-    ready = [(places[0], deed) for deed, places in deeds.items() if not waiting[deed]]
+    ready = [(min(places), deed) for deed, places in deeds.items() if not waiting[deed]]
     heapify(ready)
     found: list[Place] = []
     while ready:
@@ -99,7 +107,7 @@ def _sorted(
             if deed in before:
                 before.discard(deed)
                 if not before:
-                    heappush(ready, (deeds[other][0], other))
+                    heappush(ready, (min(deeds[other]), other))
     return None if waiting else found
 
 

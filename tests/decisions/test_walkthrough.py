@@ -16,6 +16,7 @@ def row(partition: int, *steps: tuple[str, int | None]) -> dict[str, Any]:
                 "command": f"{action} {broker}",
                 "check": "set" if action == "unclean_off" else f"t-{partition} {broker}",
                 "prints": "yes",
+                "undo": None if action == "start_to_follow" and partition == 1 else "stop",
             }
             for action, broker in steps
         ],
@@ -44,15 +45,15 @@ def test_a_broker_is_started_once_and_each_partition_makes_its_check() -> None:
     assert walked(rows, 1, 2, 3) == [
         (0, "copy", 1, False),
         (1, "copy", 2, False),
-        (0, "start_to_lead", 1, False),
-        (1, "start_to_lead_uncleanly", 1, True),
+        (1, "start_to_lead_uncleanly", 1, False),
         (2, "start_to_lead_uncleanly", 1, True),
+        (0, "start_to_lead", 1, True),
         (1, "elect_uncleanly", 1, False),
         (1, "unclean_off", None, False),
-        (0, "start_to_follow", 2, False),
-        (1, "start_to_follow", 2, True),
-        (0, "start_to_follow", 3, False),
-        (1, "start_to_follow", 3, True),
+        (1, "start_to_follow", 2, False),
+        (0, "start_to_follow", 2, True),
+        (1, "start_to_follow", 3, False),
+        (0, "start_to_follow", 3, True),
     ]
 
 

@@ -34,6 +34,8 @@ from replication.evidence.unreadable import Unreadable
 from replication.evidence.zookeeper.files import LogEnd, ZnodeChange
 from replication.evidence.zookeeper.history import histories
 
+BY_NAME = "its folder's name"
+
 
 def collect(
     paths: Iterable[Path],
@@ -347,7 +349,7 @@ def _attribute_directory(
     if number is None and around is not None:
         number, known_by = around[0], "the broker log beside it"
     if number is None:
-        number, known_by = whose.by_name(path), "its folder's name"
+        number, known_by = whose.by_name(path), BY_NAME
     if number is None:
         if directory.partitions:
             whose.result.unreadable.append(
@@ -373,7 +375,8 @@ def _attribute_directory(
             )
         )
         return
-    if path.parent not in whose.top:
+    # A folder's own name tells nothing of the folder that it is in: others of it have theirs.
+    if path.parent not in whose.top and known_by != BY_NAME:
         whose.folders.setdefault(path.parent, (number, cluster))
     whose.result.directories.append(BrokerDirectory(number, cluster, directory, history, known_by))
 
