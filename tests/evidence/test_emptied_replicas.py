@@ -1,5 +1,6 @@
-"""A log directory of which its name alone is left: its broker comes back with nothing."""
+"""A log directory that was formatted anew: its broker comes back with nothing."""
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +9,12 @@ import pytest
 
 from replication.decisions.answer import decide
 from replication.decisions.commands import COPY
-from replication.evidence.collecting.collection import BrokerDirectory
 from replication.evidence.importer import import_evidence
 from replication.evidence.joining.emptied_replicas import emptied_replicas
-from replication.evidence.metadata_log.history import MetadataHistory
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.bounded import fold_all
 
+HEALTHY = Path("tests/incidents/healthy_rolling_restart__4.3.0")
 INCIDENT = Path("tests/incidents/last_replica_standing__4.1.1__elr_off")
 # Its broker 3 alone had the last record.
 LAST_LEADER = Path("tests/incidents/chaos__4.1.1__seed2")
@@ -27,7 +27,8 @@ def evidence(tmp_path: Path) -> Path:
     return emptied(INCIDENT, 1, tmp_path)
 
 
-def emptied(incident: Path, broker: int, scratch: Path) -> Path:
+def emptied(incident: Path, broker: int, scratch: Path, *, formatted_anew: bool = True) -> Path:
+    """A disk that was replaced, or of whose directory only the name is handed over."""
     shutil.copytree(incident, scratch / "evidence")
     bare = scratch / "evidence" / f"broker-{broker}"
     for place in bare.glob("disk-*"):
@@ -35,7 +36,8 @@ def emptied(incident: Path, broker: int, scratch: Path) -> Path:
         shutil.rmtree(place)
         if place.name == "disk-final":
             place.mkdir()
-            (place / "meta.properties").write_bytes(name)
+            new = b"directory.id=AAAAAAAAAAAAAAAAAAAAAQ" if formatted_anew else rb"\g<0>"
+            (place / "meta.properties").write_bytes(re.sub(rb"directory\.id=.*", new, name))
     return scratch / "evidence"
 
 
@@ -46,6 +48,7 @@ def observed(evidence: Path, broker: int) -> list[ev.ReplicaLogObserved]:
 
 def test_it_is_a_copy_without_a_record_and_the_last(evidence: Path) -> None:
     (copy,) = observed(evidence, 1)
+    assert not [n for n in import_evidence([evidence]).notes if "only its name" in n]
     assert (copy.log_start_offset, copy.log_end_offset, copy.spans) == (0, 0, ())
     assert not copy.stopped, "it says nothing of a clean stop"
 
@@ -83,11 +86,33 @@ def test_a_checkpoint_or_another_copy_says_that_it_is_not_empty(evidence: Path) 
     assert [c.log_end_offset > 0 for c in observed(evidence, 1)] == [True]
 
 
+@pytest.mark.parametrize("broker", [1, 2, 3])
+def test_a_name_that_the_controllers_know_tells_of_no_loss(broker: int, tmp_path: Path) -> None:
+    """Somebody handed over meta.properties beside the broker logs, and nothing else of the disk."""
+    bare = emptied(HEALTHY, broker, tmp_path, formatted_anew=False)
+    assert observed(bare, broker) == []
+    imported = import_evidence([bare])
+    assert [n for n in imported.notes if f"broker {broker}'s log directory only its name" in n]
+    for folded in fold_all(imported.events()):
+        assert folded.answer.losses == []
+
+
+def test_the_names_of_all_directories_tell_of_no_loss(tmp_path: Path) -> None:
+    bare = emptied(HEALTHY, 1, tmp_path, formatted_anew=False)
+    for broker in (2, 3):
+        for place in (bare / f"broker-{broker}").glob("disk-*"):
+            for other in place.iterdir():
+                if other.name != "meta.properties":
+                    shutil.rmtree(other) if other.is_dir() else other.unlink()
+    for folded in fold_all(import_evidence([bare]).events()):
+        assert folded.answer.losses == []
+
+
 @pytest.mark.parametrize(
-    ("directories", "is_in"), [(("a", "x"), True), (("b", "x"), False), ((), False)]
+    ("known", "is_new"), [(("x",), True), (("a",), False), ((), False), (("b", "x"), False)]
 )
-def test_of_several_directories_the_controllers_word_counts(
-    evidence: Path, directories: tuple[str, ...], *, is_in: bool
+def test_what_the_controllers_know_of_the_brokers_directories_counts(
+    evidence: Path, known: tuple[str, ...], *, is_new: bool
 ) -> None:
     collection = import_evidence([evidence]).collection
     (history,) = collection.histories.values()
@@ -95,19 +120,6 @@ def test_of_several_directories_the_controllers_word_counts(
     assert mine.directory.meta is not None
     meta = replace(mine.directory.meta, directory_id="a")
     bare = replace(mine, directory=replace(mine.directory, meta=meta))
-    assert len(list(emptied_replicas([bare], history, {}))) == 1
-    found = emptied_replicas([bare], with_two(history, directories, bare), {})
-    assert bool(list(found)) is is_in
-
-
-def with_two(
-    history: MetadataHistory, directories: tuple[str, ...], of: BrokerDirectory
-) -> MetadataHistory:
-    """The history of a broker with the log directories a and b, and a replica in one of them."""
-    last = history.changes[-1]
-    others = tuple(r for r in last.after.replicas if r != of.broker)
-    after = replace(last.after, replicas=(of.broker, *others), directories=directories)
-    brokers = tuple(
-        replace(b, log_dirs=("a", "b")) if b.broker == of.broker else b for b in history.brokers
-    )
-    return replace(history, changes=(replace(last, after=after),), brokers=brokers)
+    brokers = tuple(replace(b, log_dirs=known) for b in history.brokers)
+    found = list(emptied_replicas([bare], replace(history, brokers=brokers), {}))
+    assert bool(found) is is_new

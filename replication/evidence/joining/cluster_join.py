@@ -27,7 +27,7 @@ from replication.evidence.joining.copied_replicas import (
     registrations,
 )
 from replication.evidence.joining.copies import Copy
-from replication.evidence.joining.emptied_replicas import emptied_replicas
+from replication.evidence.joining.emptied_replicas import emptied_replicas, names_alone
 from replication.evidence.joining.lifetimes import Incarnations, incarnations
 from replication.evidence.joining.lines_by_incarnation import lines_by_incarnation
 from replication.evidence.joining.listed_replicas import listed_replicas
@@ -133,6 +133,7 @@ def _known(
     if cluster.history is not None:
         for key, copy in emptied_replicas(cluster.directories, cluster.history, directories):
             directories.setdefault(key, []).append(copy)
+        notes += names_alone(cluster.directories, cluster.history)
     dumps, said = dumped_copies(cluster, lives, directories)
     notes += said
     lines = {n: lines_by_incarnation(n, mine, lives) for n, mine in brokers.items()}

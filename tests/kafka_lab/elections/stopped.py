@@ -106,7 +106,7 @@ def _measured(story: Story, lab: Experiment) -> Measured:
         ],
         sorted((held.offset, held.payload_id) for held in committed.sure),
         sorted((held.offset, held.payload_id) for held in committed.possible),
-        away=[] if version.kraft else [*story.disk_gone],
+        away=[*story.disk_gone],
     )
 
 

@@ -33,7 +33,7 @@ BEFORE = "before-restart"
 @dataclass(frozen=True)
 class Story:
     """On which versions it can be told, its steps, and the cluster that it is told on. disk_gone:
-    whose disk is found to be empty: with ZooKeeper nothing in the evidence can show that, and an
+    whose disk is found to be empty, by the same name: nothing in the evidence can show that, and an
     operator who saw it says `--away`."""
 
     name: str
