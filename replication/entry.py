@@ -1,10 +1,13 @@
 """Where the command starts: an interruption while modules still load ends quietly, too."""
 
+import gc
 import os
 import signal
 from types import FrameType
 
 INTERRUPTED = 130
+# What is read stays until the end: to look for garbage as often as Python does costs a tenth.
+GARBAGE_AFTER = 50_000
 
 
 def _end(number: int, frame: FrameType | None) -> None:
@@ -20,6 +23,7 @@ from replication import cli  # noqa: E402
 def main() -> int:
     """Runs one command; the exit status is that of the outward contract."""
     signal.signal(signal.SIGINT, _loaded)
+    gc.set_threshold(GARBAGE_AFTER)
     try:
         return cli.main()
     except KeyboardInterrupt:

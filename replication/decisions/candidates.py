@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field, replace
 
 from replication.decisions.following import CUT, keeps
-from replication.decisions.questions import OPEN, PROMISED, TIERS, Asked, of_any_tier
+from replication.decisions.questions import PROMISED, TIERS, Asked, of_any_tier
 from replication.decisions.ranges import NO_END, Ranges, joined
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.histories.ask import KEPT, Histories, Question, Stretch
+from replication.protocol.histories.ask import Histories
 from replication.protocol.histories.assumptions import RECORDS_AS_SEEN, Assumed
 from replication.protocol.histories.filters.timeline import Timeline
+from replication.protocol.histories.stretches import KEPT, OPEN, Question, Stretch
 from replication.protocol.judgement.older_copies import older_copies
 from replication.protocol.judgement.questions import BROKEN, is_removed
 from replication.protocol.judgement.who_may_lead import has_crashed, runs, trusted_replicas
@@ -282,10 +283,8 @@ class _Asking:
             next(c for c in self.result.candidates if c.replica == leader).copies.append(copy)
 
     def _of(self, stretch: Stretch, offsets: tuple[int, int], asked: "_Asked") -> None:
-        outcomes, assuming = OPEN, frozenset[str]()
-        if not (stretch.contradicted or stretch.admitted.too_many):
-            known = {KEPT: asked.needed} if asked.needed else {}
-            outcomes, assuming = self.histories.decide(stretch, asked.question, known)
+        known = {KEPT: asked.needed} if asked.needed else {}
+        outcomes, assuming = self.histories.decide(stretch, asked.question, known)
         if not self.result.line.windows:
             # Nothing names a leader epoch: that nobody ever led, and wrote, is taken for granted.
             strict = self.histories.strict

@@ -1,7 +1,6 @@
 """What becomes of the other copies: which records they cut as they follow a new leader."""
 
 from replication.protocol.ground.versions import Behaviour
-from replication.protocol.histories.ask import Admitted
 from replication.protocol.histories.moves.by_rule import (
     BY_COMMON_EPOCH,
     BY_HIGH_WATERMARK,
@@ -10,6 +9,7 @@ from replication.protocol.histories.moves.by_rule import (
     possible,
 )
 from replication.protocol.histories.moves.states import At
+from replication.protocol.histories.stretches import Admitted
 
 CUT = frozenset([False])
 KEPT = frozenset([True])

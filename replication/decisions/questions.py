@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from replication.protocol.ground.model import Span
-from replication.protocol.histories.ask import KEPT, Admitted, Outcomes, Question
 from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.at_offset import Claim
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Search
+from replication.protocol.histories.stretches import KEPT, OPEN, Admitted, Outcomes, Question
 from replication.protocol.judgement.questions import held_by, is_removed
 
 # The tiers of the loss ledger, the strongest promise first.
@@ -24,7 +24,6 @@ ACKNOWLEDGED_BY_LEADER = "acknowledged_by_leader"
 TIERS = (ACKNOWLEDGED_BY_ALL, CONSUMED, COMMITTED, ACKNOWLEDGED_BY_LEADER)
 # What Kafka promises to keep; an answer at acks=1 is no such promise.
 PROMISED = TIERS[:3]
-OPEN: Outcomes = frozenset([False, True])
 # In masks of records: some record, whichever (histories/records.py).
 SOME_RECORD = 1
 _HOW = {ACKNOWLEDGED_BY_ALL: "acks_all", CONSUMED: "consumed", ACKNOWLEDGED_BY_LEADER: "acks_1"}

@@ -6,8 +6,8 @@ decided, it is asked again without each, so that the answer names only what it r
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories import assumptions as named
@@ -19,11 +19,21 @@ from replication.protocol.histories.filters.signs import tells_of_a_loss
 from replication.protocol.histories.filters.timeline import (
     Timeline,
     borders,
+    created_by,
+    is_of,
     lived_before,
     timeline_of,
 )
-from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Search
+from replication.protocol.histories.stretches import (
+    KEPT,
+    OPEN,
+    Admitted,
+    Found,
+    Outcomes,
+    Question,
+    Stretch,
+)
 
 # As the first leader epoch of a record that nothing shows.
 NOWHERE = 1 << 60
@@ -37,48 +47,9 @@ MOST_READ_OF_ALL = 8_000_000
 MOST_TIMES_AS_MANY = 20
 MOST_STEPS_OF_FEWER = 10_000
 MOST_STEPS_OF_ALL_FEWER = 60_000
-# What a question answers of one history: several, where even one history leaves it open.
-Outcomes = frozenset[object]
+# So many runs of offsets are kept for others like them: what lives long costs time, too.
+MOST_KEPT = 200
 _ORDER = {named.RECORDS_AS_SEEN: 0, named.EVERY_SEND_IS_KNOWN: 2}
-KEPT: Outcomes = frozenset([False])
-Question = Callable[["Admitted"], Outcomes]
-
-
-@dataclass(slots=True)
-class Admitted:
-    """Every end that the evidence admits of a run of offsets [first, end), under assumptions.
-
-    end: None for the last run, of which nothing shows an end. too_many: there are more histories
-    than are followed, and `ends` has none.
-    """
-
-    first: int
-    end: int | None
-    run: Run
-    search: Search
-    ends: frozenset[At]
-    too_many: bool = False
-
-    @property
-    def line(self) -> Timeline:
-        """The timeline that the run is of."""
-        return self.run.line
-
-
-@dataclass(slots=True)
-class Stretch:
-    """What was found of one run of offsets: the ends that count, and what they assume.
-
-    contradicted: no history explains the evidence, under whatever assumptions. vacuous: under what
-    is assumed no record can be there at all.
-    """
-
-    first: int
-    end: int | None
-    admitted: Admitted
-    assumed: Assumed
-    contradicted: bool = False
-    vacuous: bool = False
 
 
 class Histories:
@@ -87,12 +58,16 @@ class Histories:
     def __init__(self, state: State, *, strict: bool = False) -> None:
         self.state, self.strict = state, strict
         self._lines: dict[frozenset[str], Timeline] = {}
+        # What was followed of the run that was asked last, and of the last runs by what they share.
+        self._asked_at = -1
+        self._asked: dict[Assumed, Admitted] = {}
         self._found: dict[tuple[object, Assumed], Admitted] = {}
         self._beginnings = Beginnings()
         self._effort = Effort(MOST_STEPS_OF_ALL, MOST_STATES)
         # For what is enough elsewhere, and for what is left out one by one.
         self._left = {True: MOST_STEPS_OF_ALL_FEWER, False: MOST_STEPS_OF_ALL_FEWER}
         self._rungs: list[Assumed] = []
+        self._of_elections: frozenset[str] | None = None
         self._last: Admitted | None = None
 
     @property
@@ -102,7 +77,7 @@ class Histories:
 
     def line(self, assumed: Assumed) -> Timeline:
         """The timeline under assumptions."""
-        made = assumed.names & {named.REPLICAS_AS_SEEN, named.NOTHING_BEFORE}
+        made = assumed.names & named.OF_THE_TIMELINE
         if made not in self._lines:
             self._lines[made] = timeline_of(self.state, assumed)
         return self._lines[made]
@@ -143,6 +118,9 @@ class Histories:
             _is_of_no_moment(line, r) for r in line.covered
         ):
             yield named.COPIES_ARE_CURRENT
+        created = created_by(self.state, line.covered)
+        if not all(is_of(promise, created) for promise in line.promises):
+            yield named.TOPIC_CREATED_ONCE
         if any(w.next_other is not None for w in line.windows):
             yield named.REPLACED_LEADERS_HAD_STOPPED
         unsure = any(w.kind in (None, "unknown") for w in line.windows)
@@ -155,33 +133,53 @@ class Histories:
         elif not self.state.told_of("sends") and not tells_of_a_loss(line):
             yield named.RECORDS_AS_SEEN
 
-    def stretches(self) -> Iterator[Stretch]:
-        """Every run of offsets, in order, under the most assumptions that leave a history. What
-        must be given up of elections at one offset is given up at all."""
+    def stretches(self) -> list[Stretch]:
+        """Every run of offsets, in order. What must be given up of elections at one offset is given
+        up at all."""
         rungs = self.rungs()
         cuts = borders(self.line(rungs[0]))
-        runs = list(zip(cuts, [*cuts[1:], None], strict=True))
-        found = [self._stretch(first, end, rungs) for first, end in runs]
-        told = [s.assumed.names for s in found if not s.contradicted and not s.admitted.too_many]
-        assumed = rungs[0].names & named.OF_ELECTIONS
-        given_up = assumed - assumed.intersection(*told)
-        fewer = [*dict.fromkeys(only(r, r.names - given_up) for r in rungs)]
-        for stretch in found:
-            again = stretch.assumed.names & given_up
-            yield self._stretch(stretch.first, stretch.end, fewer) if again else stretch
+        of_elections = rungs[0].names & named.OF_ELECTIONS
+        nothing_unseen = bool(rungs[0].names & named.NOTHING_UNSEEN)
 
-    def _stretch(self, first: int, end: int | None, rungs: list[Assumed]) -> Stretch:
-        vacuous = end is None and bool(rungs[0].names & named.NOTHING_UNSEEN)
-        for assumed in [r for r in rungs if not vacuous or not r.names & named.NOTHING_UNSEEN]:
-            admitted = self.admitted(first, end, assumed)
+        def follow(stretch: Stretch) -> Found:
+            found = self._follow_down(stretch, rungs)
+            if not found.assumed.names & of_elections:
+                return found
+            given_up = self._given_up(stretches, rungs)
+            fewer = [*dict.fromkeys(only(r, r.names - given_up) for r in rungs)]
+            return self._follow_down(stretch, fewer) if found.assumed.names & given_up else found
+
+        stretches = [
+            Stretch(first, end, follow, vacuous=end is None and nothing_unseen)
+            for first, end in zip(cuts, [*cuts[1:], None], strict=True)
+        ]
+        return stretches
+
+    def _given_up(self, stretches: list[Stretch], rungs: list[Assumed]) -> frozenset[str]:
+        """Which assumptions of elections leave no history at some run of offsets."""
+        if self._of_elections is None:
+            each = [self._follow_down(stretch, rungs) for stretch in stretches]
+            told = [f.assumed.names for f in each if not f.contradicted and not f.admitted.too_many]
+            assumed = rungs[0].names & named.OF_ELECTIONS
+            self._of_elections = assumed - assumed.intersection(*told)
+        return self._of_elections
+
+    def _follow_down(self, stretch: Stretch, rungs: list[Assumed]) -> Found:
+        nothing_unseen = named.NOTHING_UNSEEN if stretch.vacuous else frozenset[str]()
+        for assumed in [r for r in rungs if not r.names & nothing_unseen]:
+            admitted = self.admitted(stretch.first, stretch.end, assumed)
             if admitted.ends or admitted.too_many:
-                return Stretch(first, end, admitted, assumed, vacuous=vacuous)
-        return Stretch(first, end, admitted, rungs[-1], contradicted=True)
+                return Found(admitted, assumed)
+        return Found(admitted, rungs[-1], contradicted=True)
 
     def admitted(
         self, first: int, end: int | None, assumed: Assumed, most: int = MOST_STEPS
     ) -> Admitted:
         """The ends of one run under assumptions. most: how many steps that may take."""
+        if self._asked_at != first:
+            self._asked_at, self._asked = first, {}
+        if assumed in self._asked:
+            return self._asked[assumed]
         if self._last is not None and self.steps > MOST_READ_OF_ALL:
             # What there would be to read is not even looked at.
             run, search = self._last.run, self._last.search
@@ -189,7 +187,8 @@ class Histories:
         run = self._run(first, end, assumed)
         if end is not None and _rests_on_a_high_watermark(run):
             run.committed_by = self._committed_by(end, assumed, most)
-        return self._found_of(first, end, run, most)
+        found = self._asked[assumed] = self._found_of(first, end, run, most)
+        return found
 
     def _committed_by(self, first: int, assumed: Assumed, most: int) -> int | None:
         """The leader epoch by whose end, in every history of the run above, some record there was
@@ -222,6 +221,8 @@ class Histories:
         key = (run.signature(), run.assumed)
         known = self._found.get(key)
         if known is None:
+            if len(self._found) > MOST_KEPT:
+                self._found = {}
             known = self._found[key] = self._follow(first, end, run, most)
         return Admitted(first, end, known.run, known.search, known.ends, known.too_many)
 
@@ -244,8 +245,13 @@ class Histories:
         that is found by leaving one after the other out.
 
         known: by outcomes, what the answers of other runs rest on. If that is enough here as well
-        it is taken; of what keeps a promise elsewhere nothing is left out.
+        it is taken; of what keeps a promise elsewhere nothing is left out. Where no history is left
+        or more than are followed, either answer is possible.
         """
+        if KEPT in known and self._is_kept_under(known[KEPT], stretch, question):
+            return KEPT, known[KEPT]
+        if stretch.contradicted or stretch.admitted.too_many:
+            return OPEN, frozenset()
         outcomes = question(stretch.admitted)
         needed = known.get(KEPT, frozenset()) if outcomes == KEPT else frozenset()
         unseen = self.rungs()[0].names & named.NOTHING_UNSEEN
@@ -275,6 +281,14 @@ class Histories:
         outcomes = question(stretch.admitted)
         return self._still(stretch, question, outcomes, fewer, elsewhere=True)
 
+    def _is_kept_under(self, names: frozenset[str], stretch: Stretch, question: Question) -> bool:
+        """Whether a promise is kept under these assumptions: then it is under all that are made,
+        and what these leave need not be followed."""
+        if stretch.vacuous:
+            return False
+        fewer = replace(only(self.rungs()[0], names), begins_empty=False)
+        return self._decides(stretch, question, KEPT, fewer, MOST_STEPS_OF_FEWER, elsewhere=True)
+
     def _still(
         self,
         stretch: Stretch,
@@ -284,12 +298,23 @@ class Histories:
         *,
         elsewhere: bool = False,
     ) -> bool:
-        """Whether fewer assumptions decide it, too; they do not where that takes too long.
-
-        elsewhere: they decide other runs. Else one try leaves room for others.
-        """
-        left = self._left[elsewhere] // (1 if elsewhere else 4)
+        """Whether fewer assumptions decide it, too; they do not where that takes too long."""
         most = MOST_TIMES_AS_MANY * stretch.admitted.search.effort.steps + MOST_STEPS_OF_FEWER
+        return self._decides(stretch, question, outcomes, assumed, most, elsewhere=elsewhere)
+
+    def _decides(
+        self,
+        stretch: Stretch,
+        question: Question,
+        outcomes: Outcomes,
+        assumed: Assumed,
+        most: int,
+        *,
+        elsewhere: bool,
+    ) -> bool:
+        """Whether every history under assumptions answers so. elsewhere: these assumptions decide
+        other runs. Else one try leaves room for others."""
+        left = self._left[elsewhere] // (1 if elsewhere else 4)
         before = self._effort.steps
         admitted = self.admitted(stretch.first, stretch.end, assumed, min(most, left))
         self._left[elsewhere] -= self._effort.steps - before
@@ -321,4 +346,5 @@ def _is_of_no_moment(line: Timeline, number: int) -> bool:
 
 
 def _is_below_a_promise(line: Timeline, offset: int) -> bool:
-    return any(offset < p.span[1] for p in line.promises)
+    promises = (p for p in line.promises if is_of(p, line.created_by))
+    return any(offset < p.span[1] for p in promises)

@@ -15,11 +15,14 @@ ELECTIONS_AS_RECORDED = "elections_as_recorded"
 LEADERS_IN_SYNC = "leaders_were_in_sync"
 EVERY_SEND_IS_KNOWN = "every_send_is_known"
 RECORDS_AS_SEEN = "records_as_seen"
+TOPIC_CREATED_ONCE = "topic_created_once"
 NOTHING_BEFORE = "nothing_before"
 # Under either of these no record is thought of that nothing shows.
 NOTHING_UNSEEN = frozenset((EVERY_SEND_IS_KNOWN, RECORDS_AS_SEEN))
 # What is false of an election at one offset is false at all.
 OF_ELECTIONS = frozenset((ELECTIONS_AS_RECORDED, LEADERS_IN_SYNC))
+# What decides which replicas, steps and answers to clients there are.
+OF_THE_TIMELINE = frozenset((REPLICAS_AS_SEEN, NOTHING_BEFORE, TOPIC_CREATED_ONCE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,13 @@ ASSUMPTIONS = {
             "at one offset",
             "an acknowledgement log of all producers, or the broker log of every replica from a "
             "start on",
+        ),
+        Assumption(
+            TOPIC_CREATED_ONCE,
+            "the topic was not deleted and created anew after the first acknowledgement",
+            "a line, a record of the metadata log or a second topic id that shows another topic of "
+            "that name",
+            "the metadata log, or the broker log of a replica from the first acknowledgement on",
         ),
     )
 }

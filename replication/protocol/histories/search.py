@@ -8,6 +8,7 @@ follower against what the leader exposed; all they do unseen is monotone, so no 
 from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import product
+from operator import attrgetter
 
 from replication.protocol.histories.assumptions import ELECTIONS_AS_RECORDED
 from replication.protocol.histories.beginnings import Beginnings
@@ -245,7 +246,7 @@ class Search:
         return True
 
     def _told(self, at: At) -> bool:
-        for claim in self.run.claims:
+        for claim in filter(attrgetter("sure"), self.run.claims):
             mask = at.appended if claim.how == "acks_1" else at.committed_by_any
             if not self.records.meant(claim) & mask:
                 return False

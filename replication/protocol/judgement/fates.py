@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.histories.ask import KEPT, Histories, Outcomes, Stretch
+from replication.protocol.histories.ask import Histories
 from replication.protocol.histories.filters.timeline import Timeline
-from replication.protocol.judgement.questions import BROKEN, QUESTIONS, is_removed
+from replication.protocol.histories.stretches import KEPT, Outcomes, Stretch
+from replication.protocol.judgement.questions import BROKEN, OF_LOSSES, QUESTIONS
 
 Answer = tuple[Outcomes, frozenset[str]]
 
@@ -34,17 +35,17 @@ class Fates:
         return self.histories.line(self.histories.rungs()[0])
 
     def answer(self, name: str) -> Iterable[tuple[Fate, Outcomes, frozenset[str]]]:
-        """Each run with what is answered there; asked when it is first wanted."""
+        """Each run with what is answered there; asked when it is first wanted, about losses all
+        that there is to ask at once: it is followed but once."""
+        together = OF_LOSSES if name in OF_LOSSES else (name,)
         for fate in self.runs:
             if name not in fate.answers:
-                fate.answers[name] = self._ask(fate.stretch, name)
+                fate.answers |= {each: self._ask(fate.stretch, each) for each in together}
             yield fate, *fate.answers[name]
 
     def _ask(self, stretch: Stretch, name: str) -> Answer:
-        if is_removed(stretch.admitted):
-            return KEPT, frozenset()
-        if stretch.contradicted or stretch.admitted.too_many:
-            return frozenset([False, True]), frozenset()
+        if stretch.end is not None and stretch.end <= self.line.log_start:
+            return KEPT, frozenset()  # Removed lawfully.
         known = self._known.setdefault(name, {})
         outcomes, assuming = self.histories.decide(stretch, QUESTIONS[name], known)
         before = known.get(outcomes, frozenset()) if outcomes == KEPT else frozenset()

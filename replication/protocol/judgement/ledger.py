@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
-from replication.protocol.histories.ask import Admitted, Histories, Outcomes, Stretch
+from replication.protocol.histories.ask import Histories
 from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.at_offset import Claim
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Search
+from replication.protocol.histories.stretches import Admitted, Outcomes, Stretch
 from replication.protocol.judgement.cause import Cause, cause_of
 from replication.protocol.judgement.contract import allowed_by, contract_of
 from replication.protocol.judgement.copies import SurvivingCopy, surviving_copies
@@ -280,7 +281,7 @@ def _lost_committed(at: At, leader: int | None) -> int:
 def _is_of(promise: Promise, claim: Claim | None, offset: int) -> bool:
     if claim is None or not promise.span[0] <= offset < promise.span[1]:
         return False
-    return Claim(promise.how, *promise.span[2:], promise.replica) == claim
+    return (promise.how, *promise.span[2:], promise.replica) == claim[:4]
 
 
 def _term(state: State, cause: Cause) -> LeaderTerm | None:

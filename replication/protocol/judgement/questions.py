@@ -3,7 +3,6 @@
 Each answers with every outcome that some history gives: True where the promise is broken there.
 """
 
-from replication.protocol.histories.ask import KEPT, Admitted, Outcomes
 from replication.protocol.histories.assumptions import ELECTIONS_AS_RECORDED
 from replication.protocol.histories.filters.at_offset import Claim
 from replication.protocol.histories.moves.by_rule import (
@@ -12,10 +11,12 @@ from replication.protocol.histories.moves.by_rule import (
     truncation_of,
 )
 from replication.protocol.histories.moves.states import At
+from replication.protocol.histories.stretches import KEPT, Admitted, Outcomes
 
 COMMITTED = "committed_records_survive"
 ACKNOWLEDGED = "acknowledged_records_survive"
 CONSUMED = "consumed_records_survive"
+OF_LOSSES = (COMMITTED, ACKNOWLEDGED, CONSUMED)
 MATCHING = "log_matching"
 BROKEN: Outcomes = frozenset([True])
 ANY_ACKNOWLEDGED = ("acks_all", "acks_1")
@@ -75,6 +76,7 @@ def _told(admitted: Admitted, how: tuple[str, ...], *, may_be_untold: bool) -> O
             outcomes = {False, True} if may_be_untold and untold else {False}
             for claim in claims:
                 lost, kept = fate_of(admitted, at, claim, leader)
+                kept = kept or not claim.sure
                 this = ({True} if lost else set()) | ({False} if kept else set())
                 outcomes = {a or b for a in outcomes for b in this}
             found |= outcomes
@@ -88,7 +90,7 @@ def fate_of(admitted: Admitted, at: At, claim: Claim, leader: int | None) -> tup
     missed = at.missed if claim.how == "acks_1" else at.missed_by_any
     if claim.how in ANY_ACKNOWLEDGED:  # One send has one acks: another's record is not this one's.
         for other in admitted.run.claims:
-            if other.how in ANY_ACKNOWLEDGED and other.how != claim.how:
+            if other.how in ANY_ACKNOWLEDGED and other.how != claim.how and other.sure:
                 theirs = _possible(admitted, at, other)
                 if theirs & (theirs - 1) == 0 and possible & ~theirs:
                     possible &= ~theirs

@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from replication.protocol.histories.ask import Admitted, Stretch
 from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.timeline import Timeline
 from replication.protocol.histories.filters.windows import Window
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import Search
+from replication.protocol.histories.stretches import Admitted, Stretch
 from replication.protocol.judgement.questions import QUESTIONS
 
 CONTROLLER = "the controller's history (metadata log or state-change.log)"

@@ -21,7 +21,8 @@ from replication.machine.machine_state import World
 from replication.machine.scenario_check import fold_steps
 from replication.machine.scenario_text import parse_command
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.histories.ask import Admitted, Histories, Stretch
+from replication.protocol.histories.ask import Histories
+from replication.protocol.histories.stretches import Admitted, Stretch
 from tests.protocol.default_evidence import Story, evidence, folded, left_by, withholdings
 from tests.protocol.histories.true_ends import TrueStory, is_admitted
 from tests.protocol.missing_evidence import Facts, removals, silently_without, without

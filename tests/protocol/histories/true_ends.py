@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from replication.machine.machine_state import World
 from replication.protocol.ground import events as ev
-from replication.protocol.histories.ask import Admitted
 from replication.protocol.histories.filters.at_offset import Run
 from replication.protocol.histories.moves.states import At
+from replication.protocol.histories.stretches import Admitted
 
 Record = tuple[int | None, int | None]
 """Leader epoch and content."""

@@ -1,7 +1,10 @@
 """Losses as the histories tell them: the question, the cause, the copies, and the two histories."""
 
+import pytest
+
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
+from replication.protocol.histories.assumptions import TOPIC_CREATED_ONCE
 from replication.protocol.histories.search import Search
 from replication.protocol.judgement.cause import cause_of
 from replication.protocol.judgement.copies import surviving_copies
@@ -19,7 +22,7 @@ from replication.protocol.judgement.questions import (
 from replication.protocol.judgement.survival import Promise, judge_promise
 from replication.protocol.judgement.two_histories import two_histories, words
 from replication.protocol.judgement.view import view_of
-from tests.protocol.judgement.told import copy, elected, given, told
+from tests.protocol.judgement.told import copy, elected, given, told, verdict
 
 LOST: list[ev.Fact] = [
     *given(), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0),
@@ -100,3 +103,32 @@ def test_what_two_leaders_wrote_is_two_records_though_one_answer_names_neither()
     assert (row.tier, row.status, row.cause.name, row.contract) == (
         "acknowledged_by_leader", "recoverable", "acks_one_failover", "not_promised",
     )  # fmt: skip
+
+
+# Two replicas end below what a client was told of, and nothing else is here.
+SHORT: list[ev.Fact] = [
+    *given(), ev.RecordsAcknowledged(4, 6, "all", 0, 7),
+    *(copy(r, (0, 4, 0, 3), mark=4) for r in (1, 2, 3)),
+]  # fmt: skip
+
+
+def test_an_acknowledgement_may_be_of_an_earlier_topic_of_the_same_name() -> None:
+    (row,) = losses(fates_of(told(SHORT)))
+    assert TOPIC_CREATED_ONCE in row.assuming
+    assert verdict(SHORT, ACKNOWLEDGED) == "VIOLATED"
+    assert verdict(SHORT, ACKNOWLEDGED, strict=True) == "UNKNOWN"
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        [ev.CoverageDeclared("broker_log", 1, True)],
+        [ev.CoverageDeclared("controller_history", None, True)],
+        # A copy has a record that was acknowledged before: the topic was this one by then.
+        [ev.RecordsAcknowledged(0, 4, "all", 0, 3)],
+    ],
+)
+def test_nothing_is_assumed_of_a_topic_whose_creation_is_told(shown: list[ev.Fact]) -> None:
+    facts = [*SHORT[:1], *shown, *SHORT[1:]]
+    assert all(TOPIC_CREATED_ONCE not in row.assuming for row in losses(fates_of(told(facts))))
+    assert verdict(facts, ACKNOWLEDGED) == "VIOLATED"

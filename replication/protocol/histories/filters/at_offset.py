@@ -28,12 +28,14 @@ Label = tuple[int | None, int | None]
 
 
 class Claim(NamedTuple):
-    """What a client was told of a record at the offset. how: acks_all, acks_1 or consumed."""
+    """What a client was told of a record at the offset. how: acks_all, acks_1 or consumed. sure:
+    it was a record of this topic, and not of an earlier one of the same name."""
 
     how: str
     leader_epoch: int | None
     content: int | None
     broker: int | None
+    sure: bool = True
 
 
 Signature = tuple[object, ...]

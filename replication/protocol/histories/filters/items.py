@@ -72,6 +72,7 @@ class Items(Mapping[int, tuple[Item, ...]]):
         self.index = run.line.index[number]
         self.last_copy = run.line.last_copy.get(number)
         self._read: dict[int, tuple[Item, ...]] = {}
+        self._items: dict[int, Item | None] = {}
 
     def __getitem__(self, leader_epoch: int) -> tuple[Item, ...]:
         if leader_epoch not in self._read:
@@ -101,11 +102,12 @@ class Items(Mapping[int, tuple[Item, ...]]):
     def of(self, number: int) -> Item | None:
         """The item of one step; None where it tells nothing of the offset, or where nothing tells
         of its moment."""
-        self.line.items_read += 1
-        step = self.index.steps[number]
-        if not self.covered and step.kind != "copy" and self._is_unplaced(number, step):
-            return None
-        return _READ[step.kind](self, number, step)
+        if number not in self._items:
+            self.line.items_read += 1
+            step = self.index.steps[number]
+            unplaced = not self.covered and step.kind != "copy" and self._is_unplaced(number, step)
+            self._items[number] = None if unplaced else _READ[step.kind](self, number, step)
+        return self._items[number]
 
     def later_copies(self, leader_epoch: int) -> Iterator[Item]:
         """The copies that were taken in a leader epoch or later, the last one first."""

@@ -13,6 +13,7 @@ from replication.protocol.ground.versions import Behaviour
 from replication.protocol.histories.assumptions import (
     NOTHING_BEFORE,
     REPLICAS_AS_SEEN,
+    TOPIC_CREATED_ONCE,
     Assumed,
 )
 from replication.protocol.histories.filters.by_offset import (
@@ -28,8 +29,9 @@ UNSEEN_REPLICA = -1
 
 # Leader epoch and content of a record, as far as they are known.
 Label = tuple[int | None, int | None]
-# How a client was told of a record, its leader epoch and content, and by which broker.
-Told = tuple[str, int | None, int | None, int | None]
+# How a client was told of a record, its leader epoch and content, by which broker; and whether it
+# was surely a record of this topic, and not of one of the same name that was deleted before.
+Told = tuple[str, int | None, int | None, int | None, bool]
 
 
 @dataclass(slots=True)
@@ -40,7 +42,8 @@ class Timeline:
     clients were told. every_send_answered: each known send was answered, and all are known.
     final_leader: the leader at the end, None where nothing tells. log_start: what lies below was
     removed lawfully. starts_by: by window, the highest start of a leader epoch up to it.
-    ends_early: the controller's history is known to go on after its end here.
+    ends_early: the controller's history is known to go on after its end here. created_by: by which
+    step of the fold the topic is known to be this one; None: by none.
     """
 
     state: State
@@ -77,6 +80,7 @@ class Timeline:
     starts: list[int] = field(default_factory=list)
     starts_by: list[int] = field(default_factory=list)
     ends_early: bool = False
+    created_by: int | None = 0
 
     def start_of(self, leader_epoch: int) -> int | None:
         """The offset at which a leader epoch begins, by any epoch file or log."""
@@ -140,6 +144,8 @@ def timeline_of(state: State, assumed: Assumed) -> Timeline:
         recorded=recorded,
     )
     line.labels, line.written = _labels(state), _written(state)
+    if TOPIC_CREATED_ONCE not in assumed.names:
+        line.created_by = created_by(state, covered)
     line.ends_early = not state.coverage.get(("controller_history_end", None), (True, None))[0]
     line.controller_is_known = _controller_is_known(state, line, recorded)
     line.windows = windows_of(
@@ -175,7 +181,8 @@ def _make_index(line: Timeline) -> None:
     line.shown_at = Spread((s[0], s[1], s[2:]) for s in line.labels)
     line.written_at = Spread((s[0], s[1], s[2:]) for s in line.written)
     line.told_to_clients = Spread(
-        (p.span[0], p.span[1], (p.how, *p.span[2:], p.replica)) for p in line.promises
+        (p.span[0], p.span[1], (p.how, *p.span[2:], p.replica, is_of(p, line.created_by)))
+        for p in line.promises
     )
     for number, steps in line.own.items():
         covered = number in line.covered
@@ -202,6 +209,30 @@ def lived_before(state: State, covered: set[int]) -> set[int]:
         if first is not None and first.kind not in WRITES and first.log_end_offset:
             found.add(number)
     return found
+
+
+def created_by(state: State, covered: set[int]) -> int | None:
+    """By which step of the fold the topic is known to be this one: the first by a broker's lines or
+    the controller's history; else the first acknowledgement of a record that a copy shows."""
+    told = state.coverage.get(("controller_history", None), (False, None))[0]
+    if covered or told or state.story.ordered:
+        return 0
+    copied = Spread(
+        (s.first_offset, s.end_offset, s.content)
+        for steps in state.story.own.values()
+        for step in steps
+        for s in step.spans
+        if s.content is not None
+    )
+    promises = (*state.history.acknowledgements, *state.history.consumptions)
+    shown = (p.at for p in promises if p.span.content in copied.at(p.span.first_offset))
+    return min(shown, default=None)
+
+
+def is_of(promise: Promise, created_by: int | None) -> bool:
+    """Whether a client was surely told of a record of this topic. created_by: by which step of the
+    fold it is known to be this one."""
+    return created_by is not None and promise.at >= created_by
 
 
 def _brokers_covered(state: State) -> tuple[set[int], set[int]]:

@@ -12,7 +12,7 @@ from replication.protocol.ground.verdict import (
     unknown,
     violated,
 )
-from replication.protocol.histories.ask import KEPT
+from replication.protocol.histories.stretches import KEPT
 from replication.protocol.judgement.divergence import Divergence, incomparable, unseen_ends
 from replication.protocol.judgement.questions import MATCHING as NAME
 from replication.protocol.judgement.reference import what_is_missing
