@@ -18,6 +18,9 @@ from replication.collect import command as collecting
 from replication.decisions import command as decisions
 from replication.decisions.answer import due
 from replication.decisions.page_section import decisions_html
+from replication.drill import command as drilling
+from replication.drill.cluster import NoDrill
+from replication.drill.plan import BadPlan
 from replication.evidence.clients.told_once import told_once
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.collecting.many_processes import spread_over
@@ -159,6 +162,13 @@ def _parser() -> argparse.ArgumentParser:
     command_line.evidence_arguments(whatif)
     whatif_command.arguments(whatif)
     whatif.set_defaults(run=_whatif)
+    drill = commands.add_parser(
+        "drill", help="load, faults, collection, diagnose: does a cluster keep what it acknowledges"
+    )
+    drilling.arguments(drill)
+    command_line.judged_arguments(drill)
+    command_line.answer_arguments(drill)
+    drill.set_defaults(run=_drill)
     scenario = commands.add_parser(
         "scenario", help="run scenario files", description=scenario_command.DESCRIPTION
     )
@@ -184,7 +194,7 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
         print(f"note: {plain(note)}", file=sys.stderr)
     if imported.collection.event_dumps:
         # A dump may tell of the same partitions in any order: all has to be at hand at once.
-        dumped, misfits = _dumped(imported, arguments.topic)
+        dumped, misfits = _dumped(imported, arguments.topics)
         events = _of_one_incident([*imported.events(), *dumped], arguments.incident)
         groups: Iterable[list[Event]] = [events]
     else:
@@ -197,8 +207,9 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
     diagnosis = _folded(imported, groups, misfits, keep_events, strict=strict)
     _print_late_notes(imported)
     if not diagnosis.answer["input"]["events"] - misfits.rows:
-        if arguments.topic:
-            raise Unusable(f"no topic {arguments.topic} in this evidence")
+        if arguments.topics:
+            told = ", ".join(sorted(arguments.topics))
+            raise Unusable(f"no topic {told} in this evidence")
         if imported.collection.event_dumps:
             first = next(iter(misfits.places()), None)
             raise Unusable(
@@ -235,7 +246,7 @@ def _imported(arguments: argparse.Namespace) -> Import:
         return import_evidence(
             paths,
             kafka_version=arguments.kafka,
-            topic=arguments.topic,
+            topics=arguments.topics,
             generation=getattr(arguments, "generation", 0),
             incident=arguments.incident or "",
             spread=progress.spread(spread),
@@ -249,15 +260,15 @@ def _is_below(path: Path, roots: list[Path]) -> bool:
     return any(root.resolve() in around for root in roots)
 
 
-def _dumped(imported: Import, topic: str | None) -> tuple[list[Event], Misfits]:
-    """The events of all dumps, only one topic's where one is named, and what is none."""
+def _dumped(imported: Import, topics: frozenset[str]) -> tuple[list[Event], Misfits]:
+    """The events of all dumps, only of topics that are named, where some are, and what is none."""
     events: list[Event] = []
     misfits = Misfits()
     for path in imported.collection.event_dumps:
         for item in read_events(path):
             if isinstance(item, Unreadable):
                 misfits.add(item)
-            elif not topic or item.topic == topic:
+            elif not topics or item.topic in topics:
                 events.append(item)
     return events, misfits
 
@@ -381,7 +392,7 @@ def _clusters(
 def _diagnose(arguments: argparse.Namespace) -> int:
     diagnosis = _read(arguments, keep_events=bool(arguments.report))
     if not diagnosis.folded:
-        told = diagnosis.imported.nothing(None)
+        told = diagnosis.imported.nothing(frozenset())
         # A broker that failed prints lines that name no partition: those are answered.
         if not any(sentence(row) for row in diagnosis.answer["observations"]):
             raise Unusable(told)
@@ -430,7 +441,7 @@ def _beside(diagnosis: Diagnosis) -> Beside:
 
 def _import(arguments: argparse.Namespace) -> int:
     imported = _imported(arguments)
-    nothing = imported.nothing(arguments.topic)
+    nothing = imported.nothing(arguments.topics)
     if nothing:
         raise Unusable(nothing)
     for path in imported.collection.event_dumps:
@@ -590,6 +601,21 @@ def _whatif(arguments: argparse.Namespace) -> int:
         events.setdefault(identity_of(event), []).append(event)
     losses = diagnosis.answer["losses"]
     return whatif_command.run(arguments, asked, losses, lambda identity: events[identity])
+
+
+def _drill(arguments: argparse.Namespace) -> int:
+    try:
+        plan = drilling.run(arguments)
+    except (NoDrill, BadPlan, NotUsable) as error:
+        raise Unusable(str(error)) from None
+    if plan is None:
+        return 0
+    arguments.paths = [plan.evidence]
+    arguments.topics = arguments.topics or frozenset(topic.name for topic in plan.topics)
+    arguments.report = arguments.report or plan.page
+    told = sys.stdout if arguments.format == "text" else sys.stderr
+    print(*drilling.summary(plan), "", sep="\n", file=told)
+    return _diagnose(arguments)
 
 
 def _versions(arguments: argparse.Namespace) -> int:

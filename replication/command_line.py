@@ -75,12 +75,24 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="a folder, file or archive (tar, zip, packed in any way) with evidence of any kind",
     )
+    judged_arguments(command)
+
+
+def judged_arguments(command: argparse.ArgumentParser) -> None:
+    """How evidence is read and judged, wherever it comes from."""
     command.add_argument(
         "--kafka",
         metavar="VERSION",
         help="judge by this release, whatever the evidence says",
     )
-    command.add_argument("--topic", metavar="NAME", help="only this topic")
+    command.add_argument(
+        "--topic",
+        dest="topics",
+        type=topic_names,
+        default=frozenset(),
+        metavar="NAME,..",
+        help="only these topics",
+    )
     told_arguments(command)
     command.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
     command.add_argument(
@@ -188,6 +200,11 @@ def _place_of_ids(text: str) -> str:
     if text in ("key", "value") or (text.startswith("header:") and len(text) > len("header:")):
         return text
     raise argparse.ArgumentTypeError(f"{text!r} is not key, value or header:NAME")
+
+
+def topic_names(text: str) -> frozenset[str]:
+    """For argparse: names of topics, which have no comma in them."""
+    return frozenset(filter(None, (name.strip() for name in text.split(","))))
 
 
 def incident_name(text: str) -> str:

@@ -74,12 +74,12 @@ class Import:
         """What single lines tell of losses, as the answer has it."""
         return observations(self.collection)
 
-    def nothing(self, topic: str | None) -> str | None:
-        """Why no partition came out, None where one did. topic: the only one asked for."""
+    def nothing(self, topics: frozenset[str]) -> str | None:
+        """Why no partition came out, None where one did. topics: those asked for, none: all."""
         if self.partitions:
             return None
-        if topic:
-            return f"no topic {topic} in this evidence"
+        if topics:
+            return f"no topic {', '.join(sorted(topics))} in this evidence"
         if self.collection.event_dumps:
             return "event dumps hold events already: diagnose, stream.py and replay.py read them"
         named = [d.directory for d in self.collection.directories if d.directory.named]
@@ -120,7 +120,7 @@ def import_evidence(
     paths: Iterable[Path],
     *,
     kafka_version: str | None = None,
-    topic: str | None = None,
+    topics: frozenset[str] = frozenset(),
     generation: int = 0,
     incident: str = "",
     spread: Spread = map,
@@ -131,7 +131,8 @@ def import_evidence(
     """Reads the evidence at or below paths and joins it.
 
     Raises collection.NoEvidence when there is none. kafka_version: judge by this release, whatever
-    the evidence names (a note says so). topic: only this one. incident: what to call it. spread,
+    the evidence names (a note says so). topics: only these, all where none
+    is named. incident: what to call it. spread,
     facts_folder, told: as `collect` takes them. payload_id_in: where in the records the payload ids
     of clients' logs are ("key", "value", "header:NAME"), if told.
     """
@@ -154,7 +155,7 @@ def import_evidence(
             cluster_id,
             kafka_version,
             files=files.get(cluster_id, set()),
-            only_topic=topic,
+            only_topics=topics,
         )
         clusters.append(joined.facts)
         partitions += joined.partitions

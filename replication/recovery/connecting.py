@@ -7,31 +7,33 @@ from typing import Any
 from replication.recovery.folder import NotUsable
 
 
-def client() -> Any:
-    """The library that speaks to clusters. Raises NotUsable where it is not installed."""
+def client(wanted_by: str) -> Any:
+    """The library that speaks to clusters. wanted_by: what needs it. Raises NotUsable where it is
+    not installed."""
     try:
         return importlib.import_module("confluent_kafka")
     except ImportError:
         raise NotUsable(
-            "--produce needs confluent-kafka, which is not installed: "
+            f"{wanted_by} needs confluent-kafka, which is not installed: "
             "pip install 'replication-analyzer[produce]'"
         ) from None
 
 
-def settings_of(path: Path | None) -> tuple[tuple[str, str], ...]:
-    """Name and value of each line of a properties file."""
+def settings_of(path: Path | None, said_by: str) -> tuple[tuple[str, str], ...]:
+    """Name and value of each line of a properties file. said_by: what names the file. Raises
+    NotUsable where it cannot be read."""
     if path is None:
         return ()
     found = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise NotUsable(f"--producer-config {path}: {error}") from None
+        raise NotUsable(f"{said_by} {path}: {error}") from None
     for number, line in enumerate(lines, 1):
         name, is_one, value = line.partition("=")
         if line.strip() and not line.lstrip().startswith(("#", "!")):
             if not is_one:
-                raise NotUsable(f"--producer-config {path} line {number}: expected NAME=VALUE")
+                raise NotUsable(f"{said_by} {path} line {number}: expected NAME=VALUE")
             found.append((name.strip(), value.strip()))
     return tuple(found)
 

@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     target = Target(
         options.produce,
         options.to_topic,
-        settings_of(options.producer_config),
+        settings_of(options.producer_config, "--producer-config"),
         frozenset(options.also or ()),
         not options.no_transactions,
     )
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         print(plain(line))
     if not plan.total:
         return NOT_ALL if plan.left_out else DONE
-    run_of = Producing(client(), target, plan, options.out)
+    run_of = Producing(client("--produce"), target, plan, options.out)
     try:
         if not options.yes:
             _look_ahead(run_of, lines)

@@ -32,6 +32,7 @@ from replication.command_line import (
     incident_name,
     told_arguments,
     told_of,
+    topic_names,
 )
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import arrow_schema, write_events
@@ -89,7 +90,14 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--kafka", metavar="VERSION", help="judge by this release, whatever the logs name"
     )
-    made.add_argument("--topic", metavar="NAME", help="only this topic")
+    made.add_argument(
+        "--topic",
+        dest="topics",
+        type=topic_names,
+        default=frozenset(),
+        metavar="NAME,..",
+        help="only these topics",
+    )
     made.add_argument(
         "--generation",
         type=int,
@@ -197,7 +205,7 @@ class ImportJob:
         imported = import_evidence(
             [self._brought(path) for path in flags.paths],
             kafka_version=flags.kafka,
-            topic=flags.topic,
+            topics=flags.topics,
             generation=flags.generation,
             incident=flags.incident or "",
             spread=self.spread,
@@ -205,7 +213,7 @@ class ImportJob:
             payload_id_in=flags.payload_id_in,
             told=told_of(flags),
         )
-        nothing = imported.nothing(flags.topic)
+        nothing = imported.nothing(flags.topics)
         if nothing:
             raise Unusable(self.at_hand.shown(nothing))
         partitions = counted(len(imported.partitions), "partition")

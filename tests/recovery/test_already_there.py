@@ -27,7 +27,7 @@ from tests.recovery.made_cluster import (
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster(partitions=1)
-    monkeypatch.setattr(produce_command, "client", lambda: library_of(made))
+    monkeypatch.setattr(produce_command, "client", lambda _: library_of(made))
     return made
 
 
@@ -149,4 +149,5 @@ def test_the_command_says_who_would_have_them(
 
 def test_settings_are_read_once_for_both(tmp_path: Path) -> None:
     (tmp_path / "client.properties").write_text("# ours\nsasl.username = me\n")
-    assert settings_of(tmp_path / "client.properties") == (("sasl.username", "me"),)
+    given = settings_of(tmp_path / "client.properties", "--producer-config")
+    assert given == (("sasl.username", "me"),)

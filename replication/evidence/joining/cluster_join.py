@@ -91,12 +91,12 @@ def join_cluster(
     kafka_version: str | None = None,
     *,
     files: set[str],
-    only_topic: str | None = None,
+    only_topics: frozenset[str] = frozenset(),
 ) -> JoinedCluster:
     """One cluster of a collection.
 
     files: paths that name no cluster and are this one's. kafka_version: judge by this release,
-    whatever the evidence names.
+    whatever the evidence names. only_topics: all where none is named.
     """
     cluster = evidence_of(collection, cluster_id, files)
     facts, notes = facts_of(cluster, kafka_version)
@@ -111,7 +111,7 @@ def join_cluster(
     partitions = [
         _partition(known, key, facts, of_brokers)
         for key in sorted(_keys(known))
-        if key[0] not in INTERNAL and (not only_topic or key[0] == only_topic)
+        if key[0] not in INTERNAL and (not only_topics or key[0] in only_topics)
     ]
     return JoinedCluster(facts, partitions, notes + said, unreadable)
 
