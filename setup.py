@@ -18,6 +18,7 @@ setup(
         "replication.evidence.messages": ["layout_files/*.json"],
         "replication.reports": ["page_parts/*"],
         "replication.collect": ["scripts/*.sh"],
+        "replication.drill": ["java/replication/tap/*.java"],
         **{
             # Of the pages only the schemas of answers: the server tells them to its clients.
             name: [p.name for p in Path(folder).iterdir() if p.is_file() and p.suffix != ".md"]

@@ -45,8 +45,9 @@ class AcknowledgementLog:
 
     client: its name in the log. acks: that of the producer's settings ("0", "1", "all").
     payload_id: what names each record and is unique: "key", "value" (the first word of the value),
-    "header:NAME", a function from the delivered message to such a text together with `found_in`
-    (where in the record it is: "key", "value", "header:NAME"), or None for the offset alone.
+    a function from the delivered message to such a text together with `found_in` (where in the
+    record it is: "key", "value", "header:NAME"; the library tells a callback no headers), or None
+    for the offset alone.
     sample: the share of the keys whose records are noted, from 0 to 1; always the same keys, by
     the CRC-32 of the key (without a key: of the value). file_bytes: a file of that size is followed
     by a new one. keep_files: so many of this log's own files are kept, all where None. Each process
@@ -96,6 +97,9 @@ class AcknowledgementLog:
         if self._below is not None and _hash_of(message) >= self._below:
             self.left_out += 1
             return
+        partition = message.partition()
+        if partition < 0:
+            return  # It never left the client.
         topic = message.topic()
         start = self._topics.get(topic)
         if start is None:
@@ -109,8 +113,7 @@ class AcknowledgementLog:
             self._drop(1, "the disk does not keep up")
             return
         self._lines.append(
-            f'{start}{max(message.partition(), 0)},"offset":{at},"ts":{int(time.time() * 1000)}'
-            f"{name}{told}}}\n"
+            f'{start}{partition},"offset":{at},"ts":{int(time.time() * 1000)}{name}{told}}}\n'
         )
 
     def then(self, callback: DeliveryCallback) -> DeliveryCallback:
@@ -227,10 +230,7 @@ def _reader_of(
         return lambda message: _text(message.key())
     if payload_id == "value":
         return _first_word
-    name = payload_id.removeprefix("header:")
-    if name == payload_id or not name:
-        raise ValueError(f"payload_id {payload_id}: expected key, value, header:NAME or a function")
-    return lambda message: _text(dict(message.headers() or ()).get(name))
+    raise ValueError(f"payload_id {payload_id}: expected key, value, a function or None")
 
 
 def _text(content: Any) -> str | None:

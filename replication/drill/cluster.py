@@ -1,5 +1,6 @@
 """What a drill asks of the cluster: is it there, are the topics, how does it describe them."""
 
+import importlib
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -11,6 +12,8 @@ from replication.nearest import did_you_mean
 from replication.recovery.connecting import said
 
 SECONDS = 15.0
+# For what only adds to the evidence.
+DETAIL_SECONDS = 5.0
 _SET_ON_THE_TOPIC = 1
 
 
@@ -32,10 +35,9 @@ class DrilledCluster:
             "error_cb": self._note,
         }
         self._last_error = ""
-        admin = __import__("confluent_kafka.admin", fromlist=["AdminClient"])
-        self._admin_library = admin
+        self._admin_library = importlib.import_module("confluent_kafka.admin")
         try:
-            self._admin = admin.AdminClient({**self.settings})
+            self._admin = self._admin_library.AdminClient({**self.settings})
         except library.KafkaException as error:
             raise NoDrill(f"client settings: {said(error)}") from None
 
@@ -156,7 +158,9 @@ class DrilledCluster:
         """None where the cluster has no topic ids, or does not tell."""
         asked = self._library.TopicCollection([name])
         try:
-            told = self._admin.describe_topics(asked, request_timeout=SECONDS)[name].result(SECONDS)
+            told = self._admin.describe_topics(asked, request_timeout=DETAIL_SECONDS)[name].result(
+                DETAIL_SECONDS
+            )
         except (self._library.KafkaException, TimeoutError):
             return None
         # The library writes it in base64's other alphabet than Kafka.
@@ -169,8 +173,10 @@ class DrilledCluster:
             self._admin_library.ConfigResource.Type.TOPIC, name
         )
         try:
-            (future,) = self._admin.describe_configs([asked], request_timeout=SECONDS).values()
-            told = future.result(SECONDS)
+            (future,) = self._admin.describe_configs(
+                [asked], request_timeout=DETAIL_SECONDS
+            ).values()
+            told = future.result(DETAIL_SECONDS)
         except (self._library.KafkaException, TimeoutError):
             return {}
         return {k: e.value for k, e in told.items() if int(e.source) == _SET_ON_THE_TOPIC}

@@ -131,10 +131,12 @@ def _load_and_faults(plan: Plan, cluster: DrilledCluster, library: Any, journal:
     except NoDrill as error:
         why = str(error)
     load.stop(patience)
+    not_grown = {f"{topic}-{number}": at for (topic, number), at in load.not_grown.items()}
     journal.write(
         "load ended", sent=load.sent, acknowledged=load.acknowledged, errors=dict(load.errors),
         seconds=round(load.seconds, 1), acks=plan.load.acks, noted=load.log.noted,
-        left_out=load.log.left_out, renewed=load.renewed, dropped=load.log.dropped,
+        left_out=load.log.left_out, renewed=load.renewed,
+        not_grown=not_grown, dropped=load.log.dropped,
     )  # fmt: skip
     cluster.describe(_descriptions(plan))
     if why is not None:

@@ -17,6 +17,12 @@ TICK_SECONDS = 0.01
 MOST_ARREARS_SECONDS = 1.0
 _FILLER = "."
 _PURGE_SECONDS = 2.0
+# At the end: so many records to one partition before their answers are looked at, and so long.
+MOST_AT_ONCE = 5_000
+_TRY_SECONDS = 2.0
+# As the library has it.
+ANY_PARTITION = -1
+_Partition = tuple[str, int]
 # What the library has to say is in the answers to the records.
 _SILENT = logging.Logger("drill", logging.CRITICAL + 1)
 
@@ -31,6 +37,9 @@ class RunningLoad:
         self.sent = self.acknowledged = self.renewed = 0
         self.errors: Counter[str] = Counter()
         self.seconds = 0.0
+        self._highest: dict[_Partition, int] = {}
+        self._newest: dict[_Partition, int] = {}
+        self.not_grown: dict[_Partition, int] = {}
         self._library, self._load, self._run = library, plan.load, run
         self._raised = (library.KafkaException, library.KafkaError)
         self._topics = [topic.name for topic in plan.topics]
@@ -62,12 +71,40 @@ class RunningLoad:
 
     def stop(self, patience: float) -> None:
         """Ends it: every record gets its answer, within `patience` seconds, or counts as one whose
-        outcome is unknown. The log is complete then."""
+        outcome is unknown; then each partition grows past all that was acknowledged in it, within
+        as many seconds again. The log is complete then."""
         self._stopping.set()
         self._thread.join()
         self.seconds = self.running_for
         self._end(self._producer, patience)
+        self._grow_past(dict(self._highest), time.monotonic() + patience)
+        self._end(self._producer, patience)
         self.log.close()
+
+    def _grow_past(self, wanted: dict[_Partition, int], end: float) -> None:
+        """Writes on until an answer of each partition is above the offset that is wanted there: a
+        record that was lost has another one in its place then, in whatever copy. `not_grown` are
+        those of which none came by the end (on the monotonic clock)."""
+        self._newest.clear()
+        while True:
+            self.not_grown = {
+                partition: offset
+                for partition, offset in wanted.items()
+                if self._newest.get(partition, -1) <= offset
+            }
+            if not self.not_grown or time.monotonic() >= end:
+                return
+            for (topic, partition), offset in self.not_grown.items():
+                gap = offset + 1 - self._newest.get((topic, partition), offset)
+                try:
+                    for _ in range(min(gap, MOST_AT_ONCE)):
+                        self._send_one(topic, partition)
+                except BufferError:
+                    self._poll()
+                except self._raised as error:
+                    self._went_wrong(error)
+            # Several tries: the first may find that a producer or a leader has gone.
+            self._flush(self._producer, min(_TRY_SECONDS, max(end - time.monotonic(), 0)))
 
     def _end(self, producer: Any, patience: float) -> None:
         """Until each of its records has an answer; what has none by then has an unknown outcome."""
@@ -91,6 +128,10 @@ class RunningLoad:
         self.log(error, message)
         if error is None:
             self.acknowledged += 1
+            partition, offset = (message.topic(), message.partition()), message.offset()
+            if offset >= 0:  # With acks=0 none is told.
+                self._newest[partition] = offset
+                self._highest[partition] = max(offset, self._highest.get(partition, -1))
         else:
             self.errors[error.name()] += 1
 
@@ -130,12 +171,14 @@ class RunningLoad:
     def _new_producer(self) -> Any:
         return self._library.Producer(self._settings, logger=_SILENT)
 
-    def _send_one(self) -> None:
+    def _send_one(self, topic: str | None = None, partition: int = ANY_PARTITION) -> None:
+        """The next record, to the next topic where none is named."""
         number = self.sent
         count = len(self._topics)
         key = f"key-{number // count % self._load.keys:06d}" if self._load.keys else None
         value = f"{self._run}-{number:09d} ".ljust(self._load.value_bytes, _FILLER)
-        self._producer.produce(self._topics[number % count], value, key, on_delivery=self._answer)
+        to = topic or self._topics[number % count]
+        self._producer.produce(to, value, key, partition, on_delivery=self._answer)
         self.sent += 1
 
 

@@ -13,6 +13,7 @@ from replication.drill.cluster import NoDrill
 from replication.drill.plan import Step
 
 _SHOWN = 300
+_STDERR = 2
 
 
 class Journal:
@@ -76,12 +77,12 @@ def _run(line: str, seconds: float, folder: Path, environment: Mapping[str, str]
             cwd=folder,
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
-            stdout=sys.stderr.fileno(),
+            stdout=_STDERR,
             timeout=seconds,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"took longer than {seconds:.0f} s and was ended"
+        return f"took longer than {seconds:g} s and was ended"
     except OSError as error:
         return f"did not start ({error.strerror})"
     if done.returncode < 0:

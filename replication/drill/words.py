@@ -50,6 +50,12 @@ def load_lines(told: Mapping[str, Any]) -> Iterator[str]:
             f"The idempotent producer ended {counted(told['renewed'], 'time')} (its sequence "
             "numbers did not fit what the leader has) and was begun anew."
         )
+    if told["not_grown"]:
+        each = ", ".join(f"{p} (offset {at})" for p, at in sorted(told["not_grown"].items()))
+        yield (
+            f"Not grown past what was acknowledged there: {each}. Whether a loss at the end of "
+            "such a partition shows hangs on copies of brokers that were stopped cleanly."
+        )
     if told["dropped"]:
         yield (
             f"The acknowledgement log lacks {told['dropped']:,} of the answers: it could not be "

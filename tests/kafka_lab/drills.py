@@ -272,6 +272,7 @@ def truth(cluster: Cluster, topic: str, replicas: int, evidence: Path) -> tuple[
 def run(kinds: list[Kind], version: Version, folder: Path) -> list[Outcome]:
     """All of them on one cluster, one after the other."""
     outcomes = []
+    folder.mkdir(parents=True, exist_ok=True)
     with Cluster(Plan(version), folder / "cluster") as cluster:
         orders = Orders(cluster, folder)
         for number, kind in enumerate(kinds):
