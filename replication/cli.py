@@ -155,20 +155,11 @@ def _parser() -> argparse.ArgumentParser:
     command_line.evidence_arguments(collect)
     collecting.arguments(collect)
     collect.set_defaults(run=_collect)
-    before = commands.add_parser("preflight", help="what a cluster can lose as it is now")
-    preflight.arguments(before)
-    before.set_defaults(run=preflight.run)
     whatif = commands.add_parser("whatif", help="what if a setting or a step had been otherwise")
     command_line.evidence_arguments(whatif)
     whatif_command.arguments(whatif)
     whatif.set_defaults(run=_whatif)
-    drill = commands.add_parser(
-        "drill", help="load, faults, collection, diagnose: does a cluster keep what it acknowledges"
-    )
-    drilling.arguments(drill)
-    command_line.judged_arguments(drill)
-    command_line.answer_arguments(drill)
-    drill.set_defaults(run=_drill)
+    _add_what_comes_before(commands)
     scenario = commands.add_parser(
         "scenario", help="run scenario files", description=scenario_command.DESCRIPTION
     )
@@ -185,6 +176,19 @@ def _parser() -> argparse.ArgumentParser:
     completion = commands.add_parser("completion", help="completion for bash and zsh")
     completion.set_defaults(run=lambda _: print(command_line.completion(parser)) or 0)
     return parser
+
+
+def _add_what_comes_before(commands: Any) -> None:
+    before = commands.add_parser("preflight", help="what a cluster can lose as it is now")
+    preflight.arguments(before)
+    before.set_defaults(run=preflight.run)
+    drill = commands.add_parser(
+        "drill", help="load, faults, collection, diagnose: does a cluster keep what it acknowledges"
+    )
+    drilling.arguments(drill)
+    command_line.judged_arguments(drill)
+    command_line.answer_arguments(drill)
+    drill.set_defaults(run=_drill)
 
 
 def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagnosis:
