@@ -8,7 +8,7 @@
 `log` is a delivery callback of confluent-kafka (librdkafka). It writes one line for each record of
 which the client was told something, in the form that `replication-analyzer diagnose` reads
 (docs/contract.md, "Acknowledgement log"). The callback takes the line down; a thread writes whole
-lines, five times a second, so that a killed client loses less than a second of them and its last
+lines, twenty times a second, so that a killed client loses less than a second of them and its last
 line is whole or is not counted. A log that cannot be written never stops the producer: what was not
 written is counted in `dropped` and said once on stderr.
 """
@@ -25,7 +25,8 @@ from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
 from typing import Any
 
-FLUSH_SECONDS = 0.2
+# Short, so that no delivery callback waits long for the lines of the last while to be put together.
+FLUSH_SECONDS = 0.05
 # So many lines wait for a disk that does not take them; what comes on top is dropped.
 MOST_WAITING = 1_000_000
 _WORD = re.compile(rb"[\w-]+")

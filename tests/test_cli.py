@@ -57,6 +57,26 @@ def test_a_topic_that_is_not_there_is_named(
     assert capsys.readouterr().err.count("no topic nope in this evidence") == 2
 
 
+def test_several_topics_are_named_with_commas(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that is not there takes nothing from the others; of each that is, all is imported."""
+    rows = []
+    for number, topic in enumerate(("a", "b", "c")):
+        told = {"client": "p", "topic": topic, "partition": 0, "offset": number, "acks": "all"}
+        rows.append(json.dumps({**told, "status": "acked", "ts": "2026-01-01T00:00:00Z"}))
+    (tmp_path / "acks.jsonl").write_text("\n".join(rows) + "\n")
+    out = tmp_path / "out.jsonl"
+    assert main(["import", str(tmp_path), "--topic", "a, c,nope", "--out", str(out)]) == 0
+    topics = {json.loads(line)["topic"] for line in out.read_text().splitlines()}
+    assert topics == {"a", "c"}
+    assert main(["diagnose", str(tmp_path / "acks.jsonl"), "--topic", "y,x"]) == 2
+    assert "no topic x, y in this evidence" in capsys.readouterr().err
+    assert main(["diagnose", str(out), "--topic", "c", "--format", "json"]) == 3
+    partitions = json.loads(capsys.readouterr().out)["partitions"]
+    assert [p["topic"] for p in partitions] == ["c"]
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "1.5", "1" * 20])
 def test_a_number_of_processes_that_can_read_nothing_is_refused(
     number: str, capsys: pytest.CaptureFixture[str]
