@@ -109,6 +109,7 @@ class Retelling:
         pairs = [self._time(pair, passed) for pair in pairs]
         found: list[Pair] = []
         for pair in self._with_fetches(pairs):
+            pair = self._caught_up(pair, step)
             found += [self._marked(p) for p in self._step(pair, step) if self._is_told(p.told)]
         kept = _distinct(self._least_lost(found, step))
         if not kept:
@@ -154,6 +155,14 @@ class Retelling:
                 one = _all_fetched(pair.otherwise, [replica])
                 if one is not pair.otherwise:
                     yield replace(pair, otherwise=one)
+
+    def _caught_up(self, pair: Pair, step: Step) -> Pair:
+        """Who has caught up with its leader by now, has done so with whoever leads otherwise."""
+        if pair.parted is None or not isinstance(step, Registered):
+            return pair
+        earlier = (s.isr for s, _ in self.script.steps[: self.number] if isinstance(s, Registered))
+        before = list(earlier)[-1:] or [step.isr]
+        return replace(pair, otherwise=_all_fetched(pair.otherwise, sorted(step.isr - before[0])))
 
     def _is_told(self, telling: Telling) -> bool:
         """Whether a telling goes on as the only story that is followed."""
@@ -308,8 +317,9 @@ class Retelling:
         gone = [r for r in c.isr if r not in step.isr]
         if step.leader == c.leader:
             brokers = telling.machine.world.brokers
-            if any(brokers[r].running for r in gone):
-                yield tuple(Change("lag", r) for r in gone)
+            lags = [r for r in gone if brokers[r].running and not self._had_ended(r)]
+            if lags:
+                yield tuple(Change("lag" if r in lags else "away", r) for r in gone)
             yield tuple(Change("away", r) for r in gone)
             return
         if c.leader is not None:
@@ -323,6 +333,19 @@ class Retelling:
             if unclean:
                 yield (Change("forced", None),)
             yield (Change("elect_unclean" if unclean else "elect", step.leader),)
+
+    def _had_ended(self, replica: int) -> bool:
+        """Whether a broker that leaves the ISR is taken to have ended by then: the next thing that
+        is told of it is that it starts, so nothing but its end need explain that it left."""
+        for step, _ in self.script.steps[self.number + 1 :]:
+            match step:
+                case Stopped() | Started() | Seen() if step.replica == replica:
+                    return not isinstance(step, Seen)
+                case Write(leader=leader) if leader == replica:
+                    return False
+                case Registered() if replica in step.isr:
+                    return False
+        return False
 
     def _least_lost(self, pairs: list[Pair], step: Step) -> list[Pair]:
         """After a clean stop a disk lost no more than it must have: who holds less may never have

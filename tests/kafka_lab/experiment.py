@@ -92,10 +92,12 @@ class Experiment:
                 return entries[topic, partition]
         return 0
 
-    def wait_checkpointed(self, broker: int, offset: int, seconds: float = 30) -> None:
+    def wait_checkpointed(
+        self, broker: int, offset: int, seconds: float = 30, topic: str = "t"
+    ) -> None:
         wait_for(
             f"high watermark {offset} in the checkpoint of broker {broker}",
-            lambda: self.checkpointed(broker) >= offset,
+            lambda: self.checkpointed(broker, topic) >= offset,
             seconds,
         )
 
@@ -111,14 +113,18 @@ class Experiment:
     def note(self, text: str) -> None:
         self.cluster.journal.write(action="note", text=text)
 
-    def finish(self) -> None:
-        """Describes, stops, copies, and works out the truth."""
+    def collect(self) -> None:
+        """Describes, stops, and copies the evidence of the end."""
         self.capture.describe(time.time())
         self.cluster.stop_all()
         self.sampler.stop()
         for node in self.cluster.nodes():
             self.capture.copy_disk(node, "final")
         self.capture.copy_logs()
+
+    def finish(self) -> None:
+        """Collects, and works out the truth."""
+        self.collect()
         excused = [
             line["payload_id"]
             for line in read_lines(self.acks.journal.path)

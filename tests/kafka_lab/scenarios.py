@@ -111,7 +111,7 @@ def _controller(lab: Experiment) -> int | None:
     return None if found is None else int(found.json()["brokerid"])
 
 
-def _controller_on(lab: Experiment, broker: int) -> None:
+def controller_on(lab: Experiment, broker: int) -> None:
     """With ZooKeeper: whoever else is the controller starts anew until it is this one."""
     if lab.cluster.version.kraft:
         return
@@ -124,7 +124,7 @@ def _controller_on(lab: Experiment, broker: int) -> None:
 @scenario(ALL, NOTHING_LOST, _long_sessions_short_lag)
 def isr_shrink_expand(lab: Experiment) -> None:
     """The leader itself drops a follower that stays behind, goes on alone, and takes it back."""
-    _controller_on(lab, 1)
+    controller_on(lab, 1)
     lab.cluster.create_topic("t", {0: [1, 2]}, min_insync_replicas=1)
     producer = lab.producer()
     producer.must(5, 2)
@@ -449,7 +449,7 @@ def last_replica_standing_all_unclean(lab: Experiment) -> None:
     lab.producer("p2").must(2, 2)
 
 
-def _held_follower(version: Version) -> Plan:
+def held_follower(version: Version) -> Plan:
     """KIP-101 scenario 1: long fetch waits, and a tap before broker 2."""
     return Plan(
         version,
@@ -467,7 +467,7 @@ def _held_follower(version: Version) -> Plan:
 def _truncated_to_an_old_high_watermark(lab: Experiment) -> None:
     """Broker 1 (the controller) restarts while its high watermark is one behind; 2 then dies."""
     cluster = lab.cluster
-    _controller_on(lab, 1)
+    controller_on(lab, 1)
     cluster.create_topic("t", {0: [2, 1]}, min_insync_replicas=1)
     producer = lab.producer()
     producer.timeout_ms = 30_000
@@ -486,7 +486,7 @@ def _truncated_to_an_old_high_watermark(lab: Experiment) -> None:
     cluster.taps[2].release()
 
 
-@scenario(("0.10.2.2",), LOST_AND_DIVERGED, _held_follower)
+@scenario(("0.10.2.2",), LOST_AND_DIVERGED, held_follower)
 def kip101_scenario_1_divergence(lab: Experiment) -> None:
     """An acknowledged record is lost with clean elections only, and the logs differ for ever."""
     _truncated_to_an_old_high_watermark(lab)
@@ -497,7 +497,7 @@ def kip101_scenario_1_divergence(lab: Experiment) -> None:
     producer.must(2)
 
 
-@scenario(("1.1.1",), NOTHING_LOST, _held_follower)
+@scenario(("1.1.1",), NOTHING_LOST, held_follower)
 def kip101_scenario_1_control(lab: Experiment) -> None:
     """The same steps where followers ask for epochs: nothing is truncated before the answer."""
     _truncated_to_an_old_high_watermark(lab)
@@ -508,7 +508,7 @@ def kip101_scenario_1_control(lab: Experiment) -> None:
     producer.must(2)
 
 
-def _two_brokers(version: Version) -> Plan:
+def two_brokers(version: Version) -> Plan:
     return Plan(version, brokers=(1, 2))
 
 
@@ -531,13 +531,13 @@ def _both_die_and_the_follower_is_short(lab: Experiment) -> None:
     producer.must(2)
 
 
-@scenario(("0.10.2.2",), LOST_AND_DIVERGED, _two_brokers)
+@scenario(("0.10.2.2",), LOST_AND_DIVERGED, two_brokers)
 def kip101_scenario_2(lab: Experiment) -> None:
     """The short follower leads; the old leader truncates to its high watermark, not to the fork."""
     _both_die_and_the_follower_is_short(lab)
 
 
-@scenario(("1.1.1",), COMMITTED_LOST, _two_brokers)
+@scenario(("1.1.1",), COMMITTED_LOST, two_brokers)
 def kip101_scenario_2_control(lab: Experiment) -> None:
     """The same with epochs: the record is lost, the logs agree."""
     _both_die_and_the_follower_is_short(lab)
@@ -570,17 +570,17 @@ def _fast_failover(lab: Experiment) -> None:
     producer.must(2)
 
 
-def _leader_tapped(version: Version) -> Plan:
+def leader_tapped(version: Version) -> Plan:
     return Plan(version, brokers=(1, 2), tapped=(1,))
 
 
-@scenario(("1.1.1",), LOST_AND_DIVERGED, _leader_tapped)
+@scenario(("1.1.1",), LOST_AND_DIVERGED, leader_tapped)
 def kip279_fast_failover(lab: Experiment) -> None:
     """The follower asks for an epoch the leader never had, and keeps what it should drop."""
     _fast_failover(lab)
 
 
-@scenario(("2.8.2",), COMMITTED_LOST, _leader_tapped)
+@scenario(("2.8.2",), COMMITTED_LOST, leader_tapped)
 def kip279_control(lab: Experiment) -> None:
     """The same after KIP-279: the follower truncates to the fork."""
     _fast_failover(lab)
@@ -605,13 +605,13 @@ def _leader_short_and_first(lab: Experiment) -> None:
     producer.must(2)
 
 
-@scenario(("1.1.1",), LOST_AND_DIVERGED, _two_brokers)
+@scenario(("1.1.1",), LOST_AND_DIVERGED, two_brokers)
 def same_epoch_power_loss(lab: Experiment) -> None:
     """The leader loses its last record, returns in the same epoch and writes the offset again."""
     _leader_short_and_first(lab)
 
 
-@scenario(("2.8.2",), COMMITTED_LOST, _two_brokers)
+@scenario(("2.8.2",), COMMITTED_LOST, two_brokers)
 def same_epoch_power_loss_control(lab: Experiment) -> None:
     """From 2.8 the controller's start raises the epoch: lost, but the logs agree."""
     _leader_short_and_first(lab)
@@ -621,7 +621,7 @@ def same_epoch_power_loss_control(lab: Experiment) -> None:
 def same_epoch_lone_leader(lab: Experiment) -> None:
     """A leader alone in its ISR loses its tail and writes the same offsets in the same epoch."""
     cluster = lab.cluster
-    _controller_on(lab, 1)
+    controller_on(lab, 1)
     cluster.create_topic("t", {0: [1, 2]}, min_insync_replicas=1)
     producer = lab.producer()
     producer.must(10)
@@ -810,7 +810,7 @@ def missed_epoch_by_a_lost_request(lab: Experiment) -> None:
     The next controller tells broker 1 of the last epoch alone, in which it leads again.
     """
     cluster, broker_1 = lab.cluster, lab.cluster.taps[1]
-    _controller_on(lab, 4)
+    controller_on(lab, 4)
     producer, waiting = _tail_on_two_of_three(lab)
     told = (tap.LEADER_AND_ISR, tap.STOP_REPLICA, tap.UPDATE_METADATA)
     broker_1.also_hold(*told, from_clients="4")
