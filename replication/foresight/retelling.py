@@ -34,8 +34,9 @@ from replication.foresight.telling import (
     time_passes,
     wrote,
 )
+from replication.protocol.ground.events import UNCLEAN_KINDS
 
-UNCLEAN = ("forced", "elect_unclean")
+FORCED = ("forced", "elect_unclean")
 # Causes that name whom to elect, whatever the rules would do.
 BY_NAME = ("elect", "elect_unclean")
 # From here on writes are numbered that nobody was answered for.
@@ -278,7 +279,8 @@ class Retelling:
     def _register(self, pair: Pair, step: Registered) -> Iterator[Pair]:
         c = pair.told.machine.world.controller
         if (c.leader, frozenset(c.isr)) == (step.leader, step.isr) or _is_later(pair, step):
-            yield pair
+            if _is_of_kind(pair.told, step):
+                yield pair
             return
         by_rule = False
         for causes in self._causes(pair.told, step):
@@ -292,6 +294,8 @@ class Retelling:
             c = told.machine.world.controller
             if (c.leader, frozenset(c.isr)) != (step.leader, step.isr):
                 continue
+            if not _is_of_kind(told, step):
+                continue
             by_rule = True
             other = pair.otherwise
             for cause in causes:
@@ -303,7 +307,7 @@ class Retelling:
         world = telling.machine.world
         if cause.cause == "elect" and world.controller.leader is None:
             return telling
-        if cause.cause in UNCLEAN:
+        if cause.cause in FORCED:
             # With the setting on it was the setting that did it, else somebody forced it.
             if self.script.unclean and not world.unclean_leader_election:
                 return telling
@@ -329,7 +333,7 @@ class Retelling:
             yield (Change("away", c.leader),)
             yield (Change("preferred", None),)
         if step.leader is not None:
-            unclean = step.kind in ("unclean", "last_known_leader")
+            unclean = step.kind in UNCLEAN_KINDS
             if unclean:
                 yield (Change("forced", None),)
             yield (Change("elect_unclean" if unclean else "elect", step.leader),)
@@ -372,6 +376,11 @@ class Retelling:
 
 
 _NOTHING = Registered(None, -1, frozenset(), None)
+
+
+def _is_of_kind(telling: Telling, step: Registered) -> bool:
+    """Whether an election that the evidence calls clean was not an unclean one."""
+    return not telling.unclean or step.kind is None or step.kind in UNCLEAN_KINDS
 
 
 def _is_later(pair: Pair, step: Registered) -> bool:

@@ -5,7 +5,7 @@ finds those that fit (retelling.py).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -116,6 +116,63 @@ def script_of(events: Sequence[Event]) -> Script:
         raise CannotTell("nothing tells which records were written")
     script.steps = _in_parts(_by_offset(script.steps), _borders(script))
     return script
+
+
+def with_early_ends(script: Script, *, followers: bool = True) -> Script:
+    """The same, crashes where the brokers had ended by all that is told.
+
+    No line tells when a process was killed: the evidence has it just before the next start. A
+    leader ended behind the last step that it must have lived for, so nobody fetched from it since.
+    Of a follower nothing tells what it fetched meanwhile: it ended before others started again.
+    """
+    steps = list(script.steps)
+    for crash in [s for s, _ in steps if isinstance(s, Stopped) and s.reason != "clean"]:
+        place = next(n for n, (s, _) in enumerate(steps) if s is crash)
+        early, leads = _lived_until(steps[:place], crash, script.leader)
+        if not leads:
+            again = (n for n in range(early, place) if _goes_on_without(steps[n][0], crash.replica))
+            early = next(again, place) if followers else place
+        if early < place:
+            del steps[place]
+            steps.insert(early, (crash, None))
+    return replace(script, steps=steps)
+
+
+def _goes_on_without(step: Telling, replica: int) -> bool:
+    """Whether others start, or the ISR is registered without a broker."""
+    if isinstance(step, Started):
+        return step.replica != replica
+    return isinstance(step, Registered) and replica not in step.isr
+
+
+def _lived_until(
+    steps: list[tuple[Telling, int | None]], crash: Stopped, leader: int | None
+) -> tuple[int, bool]:
+    """Behind which of the steps before its crash a broker may have ended; whether it led then."""
+    early, led, isr, reached = 0, leader == crash.replica, frozenset[int](), False
+    for number, (step, _) in enumerate(steps):
+        leads = leader == crash.replica
+        lived = False
+        match step:
+            case Registered():
+                joined = step.isr - isr
+                lived = crash.replica in joined or (
+                    leads and step.leader == leader and bool(joined)
+                )
+                leader, isr = step.leader, step.isr
+            case Write():
+                asked = step.acks == "all" and (not isr or crash.replica in isr)
+                holds = not reached and step.end >= (crash.kept or 0)
+                reached = reached or holds
+                lived = asked or holds or step.leader == crash.replica
+                lived = lived or (leads and step.leader is None)
+            case Seen():
+                lived = step.replica == crash.replica or (leads and step.end is not None)
+            case Started() | Stopped() if step.replica == crash.replica:
+                lived, reached = True, isinstance(step, Started) and step.end == crash.kept
+        if lived:
+            early, led = number + 1, leader == crash.replica
+    return early, led
 
 
 def _by_offset(steps: list[tuple[Telling, int | None]]) -> list[tuple[Telling, int | None]]:

@@ -12,7 +12,11 @@ from replication.machine.machine_state import Broker, Impossible
 from replication.machine.machine_state import World as MachineWorld
 from replication.machine.partition_machine import Given, PartitionMachine
 from replication.machine.states import copied, valid_leader
-from replication.protocol.ground.events import RecordsAcknowledged
+from replication.protocol.ground.events import (
+    UNCLEAN_KINDS,
+    LeadershipRecorded,
+    RecordsAcknowledged,
+)
 from replication.protocol.ground.versions import Behaviour
 
 
@@ -42,7 +46,8 @@ class Telling:
     """One telling so far. acked, committed: numbers of writes that were answered as asked for, and
     that a valid leader committed; with_isr: by how many members of the ISR each was answered;
     written: those that some leader took; done: what was done, in
-    words; leaderless: ms without a leader; last: the last leader."""
+    words; leaderless: ms without a leader; last: the last leader; unclean: whether the last
+    registration was an unclean election."""
 
     machine: PartitionMachine
     acked: frozenset[int] = frozenset()
@@ -52,6 +57,7 @@ class Telling:
     done: tuple[str, ...] = ()
     leaderless: int = 0
     last: int | None = None
+    unclean: bool = False
 
     def key(self) -> tuple[object, ...]:
         """What tells this telling from others. Of followers' high watermarks nothing is kept where
@@ -72,7 +78,7 @@ class Telling:
         )  # fmt: skip
         registered = (c.leader, c.leader_epoch, frozenset(c.isr), c.eligible, frozenset(c.active))
         promised = (self.acked, self.committed, self.with_isr)
-        return rows, registered, c.last_known_leader, promised, self.last
+        return rows, registered, c.last_known_leader, promised, self.last, self.unclean
 
     def looks(self, replicas: Iterable[int]) -> tuple[object, ...]:
         """What a telling under other settings has to agree in, to go on as this one."""
@@ -107,6 +113,7 @@ def _noted(telling: Telling, done: str) -> Telling:
     acked = telling.acked | _numbers(
         world, (s.fact.content for s in world.steps if isinstance(s.fact, RecordsAcknowledged))
     )
+    registered = [s.fact for s in world.steps if isinstance(s.fact, LeadershipRecorded)]
     leader = valid_leader(world)
     committed = telling.committed
     if leader is not None:
@@ -121,6 +128,7 @@ def _noted(telling: Telling, done: str) -> Telling:
         committed=committed,
         done=(*telling.done, done) if done else telling.done,
         last=world.controller.leader if leader is not None else telling.last,
+        unclean=registered[-1].election_kind in UNCLEAN_KINDS if registered else telling.unclean,
     )
 
 
@@ -209,9 +217,13 @@ def stopped(telling: Telling, stop: Stopped, world: World) -> Telling | None:
 
 
 def started(telling: Telling, start: Started) -> Telling:
-    """A broker starts, and is cut off no longer."""
+    """A broker starts, and is cut off no longer. With ZooKeeper nobody was the controller while no
+    broker ran: of those who ended meanwhile it hears only now."""
     machine = _copy(telling)
-    b = machine.world.brokers[start.replica]
+    b, world = machine.world.brokers[start.replica], machine.world
+    nobody_ran = not any(one.running and not one.isolated for one in world.brokers.values())
+    if nobody_ran and world.behaviour.controller == "zookeeper":
+        world.controller.active.clear()
     try:
         machine.isolate(start.replica, False)
         if not b.running:

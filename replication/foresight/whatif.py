@@ -6,7 +6,7 @@ from typing import Any
 
 from replication.foresight.interventions import Intervention, as_it_was, otherwise
 from replication.foresight.retelling import Pair, Retelling
-from replication.foresight.script import CannotTell, Script, Write, script_of
+from replication.foresight.script import CannotTell, Script, Write, script_of, with_early_ends
 from replication.foresight.telling import Telling, fate
 from replication.protocol.ground.events import Event
 
@@ -51,8 +51,7 @@ def ask(
 ) -> list[Column]:
     """Every intervention at one partition. losses: its rows of the ledger."""
     try:
-        script = script_of(events)
-        stories = _stories(script, losses)
+        script, stories = _with_stories(script_of(events), losses)
     except CannotTell as error:
         return [_not_told(intervention, losses, error) for intervention in interventions]
     columns = []
@@ -68,6 +67,18 @@ def ask(
 
 def _not_told(intervention: Intervention, losses: list[Loss], error: CannotTell) -> Column:
     return Column(intervention, [Verdict(NOT_TOLD, because=str(error)) for _ in losses])
+
+
+def _with_stories(script: Script, losses: list[Loss]) -> tuple[Script, list[tuple[str, ...]]]:
+    """The script and its stories: with crashes as early as all that is told has them; where no
+    story fits that, followers' as late as can be, then leaders'. Raises CannotTell."""
+    early = [with_early_ends(script), with_early_ends(script, followers=False)]
+    for one in early:
+        try:
+            return one, _stories(one, losses)
+        except CannotTell:
+            continue
+    return script, _stories(script, losses)
 
 
 def _stories(script: Script, losses: list[Loss]) -> list[tuple[str, ...]]:

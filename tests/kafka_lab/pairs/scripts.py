@@ -191,7 +191,12 @@ def leader_alone_had_it(faults: Faults, draw: Draw) -> None:
     faults.write(1, draw.count)
 
 
-@script((("0.10.2.2", "1.1.1"), ("0.10.2.2", "2.8.2")), grid(2), scenarios.two_brokers)
+# With ISR 2 nothing is written meanwhile, and an 0.10 broker whose log is the longer one then exits:
+# with all its partitions.
+TAKES_WRITES = [topic for topic in grid(2) if topic[0] == 1]
+
+
+@script((("0.10.2.2", "1.1.1"), ("0.10.2.2", "2.8.2")), TAKES_WRITES, scenarios.two_brokers)
 def both_die_follower_short(faults: Faults, draw: Draw) -> None:
     """KIP-101, scenario 2: both lose power, the follower its log's end, and it is back first."""
     faults.create([1, 2])
