@@ -17,6 +17,8 @@ from replication.foresight.script import (
     Started,
     Stopped,
     Write,
+    had_ended,
+    named,
 )
 from replication.foresight.script import (
     Telling as Step,
@@ -37,7 +39,7 @@ from replication.foresight.telling import (
 from replication.protocol.ground.events import UNCLEAN_KINDS
 
 FORCED = ("forced", "elect_unclean")
-# Causes that name whom to elect, whatever the rules would do.
+# These name whom to elect, whatever the rules would do.
 BY_NAME = ("elect", "elect_unclean")
 # From here on writes are numbered that nobody was answered for.
 UNANSWERED = 1_000_000
@@ -114,7 +116,7 @@ class Retelling:
             found += [self._marked(p) for p in self._step(pair, step) if self._is_told(p.told)]
         kept = _distinct(self._least_lost(found, step))
         if not kept:
-            raise CannotTell(f"no story of the machine fits the evidence from {_named(step)} on")
+            raise CannotTell(f"no story of the machine fits the evidence from {named(step)} on")
         return kept
 
     def _time(self, pair: Pair, passed: int) -> Pair:
@@ -321,7 +323,9 @@ class Retelling:
         gone = [r for r in c.isr if r not in step.isr]
         if step.leader == c.leader:
             brokers = telling.machine.world.brokers
-            lags = [r for r in gone if brokers[r].running and not self._had_ended(r)]
+            lags = [
+                r for r in gone if brokers[r].running and not had_ended(self.script, self.number, r)
+            ]
             if lags:
                 yield tuple(Change("lag" if r in lags else "away", r) for r in gone)
             yield tuple(Change("away", r) for r in gone)
@@ -337,19 +341,6 @@ class Retelling:
             if unclean:
                 yield (Change("forced", None),)
             yield (Change("elect_unclean" if unclean else "elect", step.leader),)
-
-    def _had_ended(self, replica: int) -> bool:
-        """Whether a broker that leaves the ISR is taken to have ended by then: the next thing that
-        is told of it is that it starts, so nothing but its end need explain that it left."""
-        for step, _ in self.script.steps[self.number + 1 :]:
-            match step:
-                case Stopped() | Started() | Seen() if step.replica == replica:
-                    return not isinstance(step, Seen)
-                case Write(leader=leader) if leader == replica:
-                    return False
-                case Registered() if replica in step.isr:
-                    return False
-        return False
 
     def _least_lost(self, pairs: list[Pair], step: Step) -> list[Pair]:
         """After a clean stop a disk lost no more than it must have: who holds less may never have
@@ -408,18 +399,3 @@ def _all_fetched(telling: Telling, replicas: Iterable[int]) -> Telling:
         if telling is before:
             return telling
     return telling
-
-
-def _named(step: Step) -> str:
-    """A step in words, for whoever is told that nothing fits it."""
-    match step:
-        case Write():
-            return f"the write at offset {step.first}"
-        case Stopped():
-            return f"the stop of broker {step.replica}"
-        case Started():
-            return f"the start of broker {step.replica}"
-        case Seen():
-            return f"a line of broker {step.replica}"
-        case Registered():
-            return f"the registration of leader epoch {step.leader_epoch}"

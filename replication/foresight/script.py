@@ -350,3 +350,32 @@ def _kept(stop: ev.ReplicaStopped, later: Sequence[Event]) -> int | None:
         if isinstance(fact, ev.ReplicaStarted) and fact.replica == stop.replica:
             return fact.log_end_offset
     return None
+
+
+def had_ended(script: Script, number: int, replica: int) -> bool:
+    """Whether a broker that leaves the ISR at this step is taken to have ended by then: its next
+    line is that it starts, so nothing but its end need explain that it left."""
+    for step, _ in script.steps[number + 1 :]:
+        match step:
+            case Stopped() | Started() | Seen() if step.replica == replica:
+                return not isinstance(step, Seen)
+            case Write(leader=leader) if leader == replica:
+                return False
+            case Registered() if replica in step.isr:
+                return False
+    return False
+
+
+def named(step: Telling) -> str:
+    """A step in words, for whoever is told that nothing fits it."""
+    match step:
+        case Write():
+            return f"the write at offset {step.first}"
+        case Stopped():
+            return f"the stop of broker {step.replica}"
+        case Started():
+            return f"the start of broker {step.replica}"
+        case Seen():
+            return f"a line of broker {step.replica}"
+        case Registered():
+            return f"the registration of leader epoch {step.leader_epoch}"

@@ -224,6 +224,8 @@ def started(telling: Telling, start: Started) -> Telling:
     nobody_ran = not any(one.running and not one.isolated for one in world.brokers.values())
     if nobody_ran and world.behaviour.controller == "zookeeper":
         world.controller.active.clear()
+        if world.controller.leader != start.replica:
+            world.controller.leader = None
     try:
         machine.isolate(start.replica, False)
         if not b.running:

@@ -214,6 +214,7 @@ def as_json(partitions: list[tuple[Loss, list[Loss], list[Column]]]) -> dict[str
                     **identity,
                     "first_offset": loss["first_offset"],
                     "end_offset": loss["end_offset"],
+                    "leader_epoch": loss["leader_epoch"],
                     "tier": loss["tier"],
                     "cause": loss["cause"],
                     "if": [_cell(column, column.verdicts[number]) for column in columns],

@@ -12,9 +12,11 @@ from typing import Any
 from replication.foresight.whatif import DEPENDS, NOT_LOST, NOT_TOLD, STILL_LOST
 from replication.paths import project_root
 from replication.protocol.ground.events import UNCLEAN_KINDS
+from tests.kafka_lab.logs_on_disk import read_batches, records
 from tests.kafka_lab.pairs.faults import RUN_FILE, Outcome, load
 from tests.kafka_lab.pairs.lives import FORCED, can_be_asked, change
 
+FIRST = "-0"
 NEVER_ANSWERED = "never_acknowledged"
 
 
@@ -62,6 +64,15 @@ class Kept:
     def of(cls, directory: Path) -> "Kept":
         told, outcomes = load(directory)
         return cls(directory, told["script"], told["seed"], told["arm"], outcomes)
+
+    def leader_epochs(self, topic: str) -> dict[str, int | None]:
+        """In which leader epoch each record was written that some copy of a log holds."""
+        return {
+            one.payload_id: one.leader_epoch
+            for place in sorted((self.directory / "evidence").glob(f"broker-*/*/{topic}-0"))
+            for batch in read_batches(place)
+            for one in records(batch)
+        }
 
 
 @dataclass
@@ -115,8 +126,11 @@ def runs_under(directory: Path) -> list[Kept]:
 
 
 def compared(kept: list[Kept]) -> Iterator[Answered]:
-    """All pairs of runs of one script and seed whose topics differ in one change."""
+    """All pairs of runs of one script and seed whose topics differ in one change. Of runs that were
+    made twice the first is asked about, and both tell the truth of others."""
     for run in kept:
+        if not run.arm.endswith(FIRST):
+            continue
         others = [r for r in kept if (r.script, r.seed) == (run.script, run.seed) and r is not run]
         if others and any(outcome.lost for outcome in run.outcomes):
             yield from _of_run(run, others)
@@ -139,7 +153,7 @@ def _of_run(run: Kept, others: list[Kept]) -> Iterator[Answered]:
                 name = f"{run.script} {run.seed} {run.arm}/{topic} -> {other.arm}/{then.life.topic}"
                 answered = Answered(name, text)
                 for loss in losses:
-                    _hold(answered, outcome, then, loss, loss["if"][number])
+                    _hold(answered, run, outcome, then, loss, loss["if"][number])
                 if not answered.verdicts:
                     answered.because.append("diagnose tells no loss of these records")
                 yield answered
@@ -165,28 +179,40 @@ def _in_full(run: Kept, topic: str, texts: list[str]) -> list[str]:
     if FORCED not in texts:
         return texts
     told = command("diagnose", run.directory / "evidence", topic)
-    epochs = [
+    forced = [
         one["leader_epoch"]
         for partition in told["partitions"]
         for one in partition["elections"]
         if one["kind"] in UNCLEAN_KINDS
     ]
-    said = ",".join(f"{FORCED}.{epoch}=no" for epoch in epochs) or f"{FORCED}.0=no"
+    said = ",".join(f"{FORCED}.{leader_epoch}=no" for leader_epoch in forced) or f"{FORCED}.0=no"
     return [said if text == FORCED else text for text in texts]
 
 
 def _hold(
-    answered: Answered, was: Outcome, then: Outcome, row: dict[str, Any], cell: dict[str, Any]
+    answered: Answered,
+    run: Kept,
+    was: Outcome,
+    then: Outcome,
+    row: dict[str, Any],
+    cell: dict[str, Any],
 ) -> None:
     """One loss of the ledger: which sends it means, and what became of them otherwise."""
     if row["tier"] == NEVER_ANSWERED:
         return
-    meant = {
+    told = [
         n
-        for n in was.lost
-        if (at := was.answered[was.sent[n]]) is not None
+        for n, name in enumerate(was.sent)
+        if (at := was.answered.get(name)) is not None
         and row["first_offset"] <= at < row["end_offset"]
-    }
+    ]
+    meant = was.lost & set(told)
+    if len(told) > len({was.answered[was.sent[n]] for n in told}):
+        # Several leaders wrote there: whose record the row is of, its leader epoch says.
+        known = run.leader_epochs(was.life.topic)
+        written_in, named = {n: known.get(was.sent[n]) for n in told}, row["leader_epoch"]
+        same = (named,) if named in written_in.values() else (named, None)
+        meant = {n for n in meant if named is None or written_in[n] in same}
     if not meant:
         return
     again = meant & then.lost

@@ -191,7 +191,7 @@ def leader_alone_had_it(faults: Faults, draw: Draw) -> None:
     faults.write(1, draw.count)
 
 
-# With ISR 2 nothing is written meanwhile, and an 0.10 broker whose log is the longer one then exits:
+# With min ISR 2 nothing is written meanwhile, and a broker of 0.10 whose log is longer exits then:
 # with all its partitions.
 TAKES_WRITES = [topic for topic in grid(2) if topic[0] == 1]
 
