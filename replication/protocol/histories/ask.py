@@ -15,12 +15,11 @@ from replication.protocol.histories.assumptions import STRICT, WIDEST, Assumed, 
 from replication.protocol.histories.beginnings import Beginnings
 from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.at_offset import Run
+from replication.protocol.histories.filters.clients import clocks_tell, created_by, is_of
 from replication.protocol.histories.filters.signs import tells_of_a_loss
 from replication.protocol.histories.filters.timeline import (
     Timeline,
     borders,
-    created_by,
-    is_of,
     lived_before,
     timeline_of,
 )
@@ -121,6 +120,8 @@ class Histories:
         created = created_by(self.state, line.covered)
         if not all(is_of(promise, created) for promise in line.promises):
             yield named.TOPIC_CREATED_ONCE
+        if clocks_tell(self.state):
+            yield named.CLOCKS_AGREE
         if any(w.next_other is not None for w in line.windows):
             yield named.REPLACED_LEADERS_HAD_STOPPED
         unsure = any(w.kind in (None, "unknown") for w in line.windows)

@@ -16,13 +16,14 @@ LEADERS_IN_SYNC = "leaders_were_in_sync"
 EVERY_SEND_IS_KNOWN = "every_send_is_known"
 RECORDS_AS_SEEN = "records_as_seen"
 TOPIC_CREATED_ONCE = "topic_created_once"
+CLOCKS_AGREE = "clocks_agree"
 NOTHING_BEFORE = "nothing_before"
 # Under either of these no record is thought of that nothing shows.
 NOTHING_UNSEEN = frozenset((EVERY_SEND_IS_KNOWN, RECORDS_AS_SEEN))
 # What is false of an election at one offset is false at all.
 OF_ELECTIONS = frozenset((ELECTIONS_AS_RECORDED, LEADERS_IN_SYNC))
 # What decides which replicas, steps and answers to clients there are.
-OF_THE_TIMELINE = frozenset((REPLICAS_AS_SEEN, NOTHING_BEFORE, TOPIC_CREATED_ONCE))
+OF_THE_TIMELINE = frozenset((REPLICAS_AS_SEEN, NOTHING_BEFORE, TOPIC_CREATED_ONCE, CLOCKS_AGREE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,14 @@ ASSUMPTIONS = {
             "a line, a record of the metadata log or a second topic id that shows another topic of "
             "that name",
             "the metadata log, or the broker log of a replica from the first acknowledgement on",
+        ),
+        Assumption(
+            CLOCKS_AGREE,
+            "the clocks tell which came first, an acknowledgement or the election of the next "
+            "leader, where they are more than two seconds apart",
+            "a log that shows an acknowledged record under a leader epoch that began later by the "
+            "clocks",
+            "a copy of a log that still has the record",
         ),
     )
 }

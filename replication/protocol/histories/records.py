@@ -26,6 +26,7 @@ class Records:
         self.shown = (1 << len(run.labels) + 1) - 2
         # Where no record is thought of that nothing shows, one that nobody saw is the only one.
         self.only_one = bool(run.assumed.names & NOTHING_UNSEEN)
+        self.epochs = list(run.epochs)
         self.answered = self.seen_by_clients = 0
         for claim in run.claims:
             if claim.how == "acks_1":
@@ -36,12 +37,14 @@ class Records:
             self.answered = ANY_RECORD  # Whatever was written may have been acknowledged.
         self.unseen: dict[Stretch, int] = {}
         self.unseen_mask = 0
-        self.epochs = list(run.epochs)
 
     def meant(self, claim: Claim) -> int:
         """The records that a client may have been told of, as a mask."""
         if claim.leader_epoch is None and claim.content is None:
-            return ~1
+            if claim.by is None:
+                return ~1
+            later = sum(1 << r for r, e in enumerate(self.epochs) if e is not None and e > claim.by)
+            return ~1 & ~later
         return sum(1 << r for r in self.run.records(claim.leader_epoch, claim.content))
 
     def unseen_of(self, leader_epoch: int, occurrence: int) -> int:
@@ -77,6 +80,9 @@ class Records:
             if written_in not in (None, leader_epoch) or at.appended >> record & 1:
                 continue
             if run.writers[record] and leader not in run.writers[record]:
+                continue
+            by = run.written_by[record]
+            if by is not None and leader_epoch > by:
                 continue
             found.append(record)
             named = named or (written_in is not None and not several)

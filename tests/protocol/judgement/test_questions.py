@@ -1,14 +1,20 @@
 """Losses as the histories tell them: the question, the cause, the copies, and the two histories."""
 
+from collections.abc import Sequence
+
 import pytest
 
+from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
+from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.assumptions import TOPIC_CREATED_ONCE
+from replication.protocol.histories.filters.clients import clocks_tell
 from replication.protocol.histories.search import Search
 from replication.protocol.judgement.cause import cause_of
 from replication.protocol.judgement.copies import surviving_copies
 from replication.protocol.judgement.fates import fates_of
+from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.ledger import losses
 from replication.protocol.judgement.loss import TIERS
 from replication.protocol.judgement.questions import (
@@ -132,3 +138,55 @@ def test_nothing_is_assumed_of_a_topic_whose_creation_is_told(shown: list[ev.Fac
     facts = [*SHORT[:1], *shown, *SHORT[1:]]
     assert all(TOPIC_CREATED_ONCE not in row.assuming for row in losses(fates_of(told(facts))))
     assert verdict(facts, ACKNOWLEDGED) == "VIOLATED"
+
+
+def timed(facts: Sequence[tuple[int, ev.Fact]]) -> State:
+    """The state that facts lead to of which it is known when each was observed, in seconds."""
+    state = new_state("", "t", "", 0)
+    for n, (second, fact) in enumerate(facts):
+        at = 1_000 * second
+        apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at, "forensic"))
+    return state
+
+
+def lost_with_power(acknowledged_at: int) -> State:
+    """The only replica comes back with less, and its log is copied as it runs."""
+    given = [
+        ev.PartitionDescribed((1,), 1, True, "delete", "2.8.1", None, "zookeeper"),
+        ev.CoverageDeclared("acknowledgements", None, True),
+        ev.CoverageDeclared("controller_history", None, True),
+        ev.CoverageDeclared("broker_log", 1, True),
+    ]
+    return timed([
+        *((0, fact) for fact in given), (1, elected(1, 0, "initial", (1,))),
+        (1, ev.ReplicaStarted(1, log_end_offset=0)), (1, ev.BecameLeader(1, 0, 0, 0)),
+        (5, ev.RecordsAcknowledged(0, 4, "all", 0, 0)),
+        (acknowledged_at, ev.RecordsAcknowledged(4, 6, "all", None, 7)),
+        (20, ev.ReplicaStopped(1, "process_crash")),
+        (22, ev.ReplicaStarted(1, log_end_offset=4, clean=False)),
+        (30, elected(1, 1, "clean", (1,))), (30, ev.BecameLeader(1, 1, 4, 4)),
+        (5, copy(1, (0, 4, 0, 0), mark=4, stopped=False)),
+    ])  # fmt: skip
+
+
+def test_a_record_acknowledged_before_the_next_election_was_not_written_after_it() -> None:
+    """Else nothing is lost: it was written by the next leader after the copies were taken."""
+    judged = answer(lost_with_power(acknowledged_at=10))
+    (found,) = [v for v in judged.verdicts if v["invariant"] == ACKNOWLEDGED]
+    assert (found["verdict"], found["assuming"]) == ("VIOLATED", ["clocks_agree"])
+    assert [(loss["first_offset"], loss["end_offset"]) for loss in judged.losses] == [(4, 6)]
+
+
+@pytest.mark.parametrize("acknowledged_at", [29, 40])
+def test_no_clock_is_asked_of_what_is_close_or_came_after(acknowledged_at: int) -> None:
+    judged = answer(lost_with_power(acknowledged_at)).verdicts
+    assert "clocks_agree" not in {name for v in judged for name in v["assuming"]}
+    assert {v["verdict"] for v in judged if v["invariant"] == ACKNOWLEDGED} == {"HOLDS"}
+
+
+def test_a_log_that_shows_a_clock_to_be_wrong_withdraws_it() -> None:
+    """The client's clock is behind: what it was told at 10 a later leader has written."""
+    state = lost_with_power(acknowledged_at=10)
+    late = ev.RecordsAcknowledged(6, 7, "all", 1, 9)
+    apply(state, ev.Event("late", "trace", "", "t", "", 0, 99, late, 11_000, "forensic"))
+    assert not clocks_tell(state)

@@ -16,7 +16,7 @@ def records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowle
         how = "acks_1"  # A deposed leader promises no more than itself.
     promise = Promise(
         span, latest_term, how, event.event_id, fact.leader, event.observed_at,
-        until=fact.observed_until,
+        state.applied, fact.observed_until,
     )  # fmt: skip
     if add_promise(state.history.acknowledgements, promise):
         state.witness(event)
@@ -51,6 +51,7 @@ def records_consumed(state: State, event: ev.Event, fact: ev.RecordsConsumed) ->
     """Records that a consumer was given."""
     latest_term = None if fact.leader_epoch is None else (fact.leader_epoch, ANY_OCCURRENCE)
     span = Span(fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
-    promise = Promise(span, latest_term, "consumed", event.event_id, None, event.observed_at)
+    at = event.observed_at
+    promise = Promise(span, latest_term, "consumed", event.event_id, None, at, state.applied)
     if add_promise(state.history.consumptions, promise):
         state.witness(event)

@@ -29,13 +29,15 @@ Label = tuple[int | None, int | None]
 
 class Claim(NamedTuple):
     """What a client was told of a record at the offset. how: acks_all, acks_1 or consumed. sure:
-    it was a record of this topic, and not of an earlier one of the same name."""
+    it was a record of this topic, and not of an earlier one of the same name. by: the last leader
+    epoch in which it can have been written; None: nothing tells."""
 
     how: str
     leader_epoch: int | None
     content: int | None
     broker: int | None
     sure: bool = True
+    by: int | None = None
 
 
 Signature = tuple[object, ...]
@@ -44,7 +46,8 @@ Signature = tuple[object, ...]
 class Run:
     """A run of offsets that begins at `offset`.
 
-    epochs: the leader epoch of each record by its number, None where it is not known. items: by
+    epochs: the leader epoch of each record by its number, None where it is not known; written_by:
+    the last in which it can have been written. items: by
     place of the replica, by leader epoch, its items. followed_on: by place, the leader epochs of
     which it may not have heard before it fetched in them. last_doubt: by place, the last leader
     epoch in which an item tells that the record may not be there. unseen: whether records that
@@ -65,6 +68,7 @@ class Run:
         )
         self.unseen = unseen or self.by_offset_alone
         self.committed_by: int | None = None
+        self.written_by = [None, *(self._written_by(*label) for label in self.labels)]
         self.writers = [frozenset[int](), *(self._writers(*label) for label in self.labels)]
         self.final: list[Final] = []
         self.items: list[Mapping[int, tuple[Item, ...]]] = []
@@ -99,6 +103,13 @@ class Run:
             return [*(with_epoch if all_seen else kept), *more]
         kept += [w for w in more if not any(_may_be(w, k) for k in nameless)]
         return kept
+
+    def _written_by(self, leader_epoch: int | None, content: int | None) -> int | None:
+        """The last leader epoch in which the record can have been written, as clients were told."""
+        if leader_epoch is not None or content is None:
+            return None
+        bounds = [c.by for c in self.claims if c.content == content and c.by is not None]
+        return min(bounds, default=None)
 
     def _writers(self, leader_epoch: int | None, content: int | None) -> frozenset[int]:
         """Who answered a producer for the record: empty where nothing tells."""

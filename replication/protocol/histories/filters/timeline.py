@@ -11,6 +11,7 @@ from replication.protocol.ground.story import WRITES, OwnStep, Recorded
 from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.histories.assumptions import (
+    CLOCKS_AGREE,
     NOTHING_BEFORE,
     REPLICAS_AS_SEEN,
     TOPIC_CREATED_ONCE,
@@ -22,6 +23,7 @@ from replication.protocol.histories.filters.by_offset import (
     Steps,
     before_each,
 )
+from replication.protocol.histories.filters.clients import begun, created_by, is_of, written_by
 from replication.protocol.histories.filters.windows import Window, not_heard, windows_of
 
 # A replica that nothing names, where nothing names the assignment.
@@ -30,8 +32,9 @@ UNSEEN_REPLICA = -1
 # Leader epoch and content of a record, as far as they are known.
 Label = tuple[int | None, int | None]
 # How a client was told of a record, its leader epoch and content, by which broker; and whether it
-# was surely a record of this topic, and not of one of the same name that was deleted before.
-Told = tuple[str, int | None, int | None, int | None, bool]
+# was surely a record of this topic, and not of one of the same name that was deleted before; the
+# last leader epoch in which it can have been written.
+Told = tuple[str, int | None, int | None, int | None, bool, int | None]
 
 
 @dataclass(slots=True)
@@ -43,7 +46,8 @@ class Timeline:
     final_leader: the leader at the end, None where nothing tells. log_start: what lies below was
     removed lawfully. starts_by: by window, the highest start of a leader epoch up to it.
     ends_early: the controller's history is known to go on after its end here. created_by: by which
-    step of the fold the topic is known to be this one; None: by none.
+    step of the fold the topic is known to be this one; None: by none. begun: leader epochs with the
+    time at which they began, as far as the clocks may be asked.
     """
 
     state: State
@@ -81,6 +85,7 @@ class Timeline:
     starts_by: list[int] = field(default_factory=list)
     ends_early: bool = False
     created_by: int | None = 0
+    begun: list[tuple[int, int]] = field(default_factory=list)
 
     def start_of(self, leader_epoch: int) -> int | None:
         """The offset at which a leader epoch begins, by any epoch file or log."""
@@ -146,6 +151,8 @@ def timeline_of(state: State, assumed: Assumed) -> Timeline:
     line.labels, line.written = _labels(state), _written(state)
     if TOPIC_CREATED_ONCE not in assumed.names:
         line.created_by = created_by(state, covered)
+    if CLOCKS_AGREE in assumed.names:
+        line.begun = begun(state)
     line.ends_early = not state.coverage.get(("controller_history_end", None), (True, None))[0]
     line.controller_is_known = _controller_is_known(state, line, recorded)
     line.windows = windows_of(
@@ -181,7 +188,7 @@ def _make_index(line: Timeline) -> None:
     line.shown_at = Spread((s[0], s[1], s[2:]) for s in line.labels)
     line.written_at = Spread((s[0], s[1], s[2:]) for s in line.written)
     line.told_to_clients = Spread(
-        (p.span[0], p.span[1], (p.how, *p.span[2:], p.replica, is_of(p, line.created_by)))
+        (p.span[0], p.span[1], (p.how, *p.span[2:], p.replica, *_bounds(line, p)))
         for p in line.promises
     )
     for number, steps in line.own.items():
@@ -189,6 +196,13 @@ def _make_index(line: Timeline) -> None:
         before = before_each(steps, covered=covered)
         ends = [_end_told(line, *told) for told in zip(steps, before, strict=True)]
         line.index[number] = Steps(steps, before, ends, covered=covered)
+
+
+def _bounds(line: Timeline, promise: Promise) -> tuple[bool, int | None]:
+    """Whether it is surely of this topic, and by which leader epoch its records were written, where
+    nothing tells the epoch itself."""
+    untold = promise.span.leader_epoch is None
+    return is_of(promise, line.created_by), written_by(promise, line.begun) if untold else None
 
 
 def _end_told(line: Timeline, step: OwnStep, before: Before) -> int | None:
@@ -209,30 +223,6 @@ def lived_before(state: State, covered: set[int]) -> set[int]:
         if first is not None and first.kind not in WRITES and first.log_end_offset:
             found.add(number)
     return found
-
-
-def created_by(state: State, covered: set[int]) -> int | None:
-    """By which step of the fold the topic is known to be this one: the first by a broker's lines or
-    the controller's history; else the first acknowledgement of a record that a copy shows."""
-    told = state.coverage.get(("controller_history", None), (False, None))[0]
-    if covered or told or state.story.ordered:
-        return 0
-    copied = Spread(
-        (s.first_offset, s.end_offset, s.content)
-        for steps in state.story.own.values()
-        for step in steps
-        for s in step.spans
-        if s.content is not None
-    )
-    promises = (*state.history.acknowledgements, *state.history.consumptions)
-    shown = (p.at for p in promises if p.span.content in copied.at(p.span.first_offset))
-    return min(shown, default=None)
-
-
-def is_of(promise: Promise, created_by: int | None) -> bool:
-    """Whether a client was surely told of a record of this topic. created_by: by which step of the
-    fold it is known to be this one."""
-    return created_by is not None and promise.at >= created_by
 
 
 def _brokers_covered(state: State) -> tuple[set[int], set[int]]:

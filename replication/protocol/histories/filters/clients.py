@@ -1,0 +1,69 @@
+"""What clients were told, as far as it binds histories: of which topic, and written by when."""
+
+from replication.protocol.ground.topic_partition import Promise, State
+from replication.protocol.histories.filters.by_offset import Spread
+
+# By so much, ms, clocks differ that are set by the network; an answer takes no longer to be logged.
+CLOCKS_DIFFER_BY = 2_000
+Begun = list[tuple[int, int]]
+"""Leader epoch, and when it began by the clock of whoever tells of it first, ms."""
+
+
+def created_by(state: State, covered: set[int]) -> int | None:
+    """By which step of the fold the topic is known to be this one: the first by a broker's lines or
+    the controller's history; else the first acknowledgement of a record that a copy shows."""
+    told = state.coverage.get(("controller_history", None), (False, None))[0]
+    if covered or told or state.story.ordered:
+        return 0
+    copied = Spread(
+        (s.first_offset, s.end_offset, s.content)
+        for steps in state.story.own.values()
+        for step in steps
+        for s in step.spans
+        if s.content is not None
+    )
+    shown = (p.at for p in _promises(state) if p.span.content in copied.at(p.span.first_offset))
+    return min(shown, default=None)
+
+
+def is_of(promise: Promise, created_by: int | None) -> bool:
+    """Whether a client was surely told of a record of this topic. created_by: by which step of the
+    fold it is known to be this one."""
+    return created_by is not None and promise.at >= created_by
+
+
+def begun(state: State) -> Begun:
+    """When each leader epoch began, by the clocks, as far as anything tells."""
+    found: dict[int, int] = {}
+    told = [(r.leader_epoch, r.observed_at) for r in state.story.recorded]
+    told += [(term.leader_epoch, term.observed_at) for term in state.history.terms]
+    for leader_epoch, at in told:
+        if at is not None:
+            found[leader_epoch] = min(at, found.get(leader_epoch, at))
+    return sorted(found.items())
+
+
+def written_by(promise: Promise, begun: Begun) -> int | None:
+    """The last leader epoch in which the records can have been written, by the clocks: the next
+    began surely later. None: nothing tells."""
+    told_at = promise.observed_at if promise.until is None else promise.until
+    if told_at is None:
+        return None
+    later = [epoch for epoch, at in begun if at > told_at + CLOCKS_DIFFER_BY]
+    return min(later) - 1 if later else None
+
+
+def clocks_tell(state: State) -> bool:
+    """Whether the clocks bound where an acknowledged record was written of which no log tells the
+    leader epoch, and no log shows that they are wrong."""
+    begins, tells = begun(state), False
+    for promise in _promises(state):
+        by, leader_epoch = written_by(promise, begins), promise.span.leader_epoch
+        if by is not None and leader_epoch is not None and leader_epoch > by:
+            return False
+        tells = tells or (by is not None and leader_epoch is None)
+    return tells
+
+
+def _promises(state: State) -> list[Promise]:
+    return [*state.history.acknowledgements, *state.history.consumptions]
