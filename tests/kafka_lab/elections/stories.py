@@ -15,11 +15,11 @@ from tests.kafka_lab.scenarios import (
     ALL,
     CONTROLLER,
     KRAFT,
-    _controller_on,
     _default_patience,
     _epoch_of_broker_3,
     _long_sessions_short_lag,
     _tail_on_two_of_three,
+    controller_on,
 )
 from tests.kafka_lab.versions import Version
 
@@ -244,7 +244,7 @@ def elected_uncleanly_before(lab: Experiment) -> None:
 def same_epoch_fork(lab: Experiment) -> None:
     """A leader alone in its ISR lost its tail and wrote the same offsets again in its epoch."""
     cluster = lab.cluster
-    _controller_on(lab, 1)
+    controller_on(lab, 1)
     cluster.create_topic("t", {0: [1, 2]}, min_insync_replicas=1)
     producer = lab.producer()
     producer.must(8)
