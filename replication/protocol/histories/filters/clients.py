@@ -49,7 +49,7 @@ def written_by(promise: Promise, begun: Begun) -> int | None:
     told_at = promise.observed_at if promise.until is None else promise.until
     if told_at is None:
         return None
-    later = [epoch for epoch, at in begun if at > told_at + CLOCKS_DIFFER_BY]
+    later = [leader_epoch for leader_epoch, at in begun if at > told_at + CLOCKS_DIFFER_BY]
     return min(later) - 1 if later else None
 
 
