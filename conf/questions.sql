@@ -1,6 +1,9 @@
 -- Questions people ask, each with the SQL that answers it, over the tables and the documented views.
---   spark-submit --properties-file conf/spark-defaults.conf jobs/create_views.py --tables DIR
---   spark-sql --properties-file conf/spark-defaults.conf --conf spark.sql.catalogImplementation=in-memory -i DIR/views.sql
+--   spark-submit --properties-file conf/spark-defaults.conf jobs/create_views.py --tables DIR --follow
+--   spark-sql --properties-file conf/spark-defaults.conf --conf spark.sql.catalogImplementation=in-memory \
+--     --conf spark.sql.cli.print.header=true -i DIR/views.sql
+-- With --follow the views show the newest commits, as a dashboard wants them; without it they stand still at
+-- the newest finished micro-batch, all tables at one cut.
 -- Spark, DuckDB and deltalake answer them alike: DuckDB after conf/duckdb.sql, deltalake in the words that
 -- create_views.py --text datafusion --questions prints.
 -- Columns called `at` are told with their table: the word alone is a keyword of DuckDB.
@@ -18,6 +21,17 @@ FROM lost_records ORDER BY topic_partition_id, first_offset;
 SELECT cluster_id, incident, topic, partition, first_offset, end_offset, lost_timestamp,
   first_acknowledged_timestamp, last_acknowledged_timestamp
 FROM lost_records ORDER BY topic_partition_id, first_offset;
+
+-- ? Which broker's step lost them, and which settings allowed it?
+SELECT cluster_id, incident, topic, partition, first_offset, end_offset, cause, causes, lost_on, next_leader,
+  next_leader_epoch, election_kind, allowed_by, copy_paths
+FROM loss_ledger WHERE status <> 'recovered' ORDER BY topic_partition_id, first_offset, finding_id;
+
+-- ? Which records were lost in the last hour before the newest event?
+SELECT cluster_id, incident, topic, partition, first_offset, end_offset, tier, status, cause, lost_timestamp
+FROM lost_records
+WHERE unix_millis(lost_timestamp) > (SELECT max(newest_event_time) - 3600000 FROM _batches)
+ORDER BY topic_partition_id, first_offset;
 
 -- ? How many records are lost, by what was promised?
 SELECT cluster_id, incident, tier, contract, status, sum(records) AS records
@@ -43,7 +57,8 @@ FROM current_leadership WHERE kind = 'leadership_recorded' AND election_kind IS 
 ORDER BY topic_partition_id, sequence;
 
 -- ? Were there unclean elections, and what did they cost?
-SELECT cluster_id, incident, topic, partition, u.at, leader, leader_epoch, election_kind, records_lost_in_partition, finding_ids
+SELECT cluster_id, incident, topic, partition, u.at, leader, leader_epoch, election_kind, records_first_missing,
+  records_lost_in_partition, finding_ids
 FROM unclean_elections AS u ORDER BY topic_partition_id, sequence;
 
 -- ? What did each replica hold just before each unclean election?
@@ -91,8 +106,12 @@ FROM (
 SELECT cluster_id, incident, reason_code, origin, sum(rows) AS rows, min(reason) AS an_example
 FROM quarantine GROUP BY ALL ORDER BY rows DESC, cluster_id, incident, reason_code, origin;
 
+-- ? How much came in, and what became of it?
+SELECT incident, run, rows_in, applied, duplicates, quarantined, held, superseded, not_yet_folded, findings, finished_timestamp
+FROM event_totals ORDER BY incident, run;
+
 -- ? How did the micro-batches go?
-SELECT incident, run, query, micro_batch_id, finished_timestamp, rows_in, applied, duplicates, quarantined, held, findings, milliseconds
+SELECT incident, run, query, micro_batch_id, finished_timestamp, rows_in, applied, duplicates, quarantined, held, superseded, findings, milliseconds
 FROM _batches WHERE micro_batch_id >= 0 ORDER BY run_number, micro_batch_id, query;
 
 -- ? Which expectations failed in the newest run of the checks?

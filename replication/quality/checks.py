@@ -169,6 +169,8 @@ def row_words(row: Mapping[str, Any]) -> str:
     words = []
     if row["topic"] is not None:
         words.append(f"{row['topic']}-{row['partition']}")
+        if row["cluster_id"] is not None:
+            words.append(f"of cluster {row['cluster_id']}")
         if row["incident"] is not None:
             words.append(f"of incident {row['incident']}")
     if row["first_offset"] is not None and row["end_offset"] is not None:

@@ -229,6 +229,12 @@ def story_lines(story: dict[str, Any]) -> Iterator[str]:
         if names:
             kind = "consumer group" if len(names) == 1 else "consumer groups"
             yield f"  {words} {kind} {', '.join(names)}"
+    told = [m["observed_at"] for m in story["moments"] if m["observed_at"]]
+    if told != sorted(told):
+        yield (
+            "  what happened, in causal order, not by clocks (a copied log directory has the time "
+            "of its newest file):"
+        )
     yield from _in_order(story)
     for gap in story["not_known"]:
         yield f"  not known ({gap['invariant']}): {gap['reason']}"

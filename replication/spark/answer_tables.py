@@ -71,6 +71,13 @@ class Outcome:
             found[name].append(row)
         return found
 
+    def why_refused(self) -> tuple[str, int] | None:
+        """The most frequent reason code of refused events, and of how many; None where few are not
+        known or there are none."""
+        told = self.few.get("quarantine", [])
+        codes = Counter(row["reason_code"] for _, row in told if row["rows"])
+        return max(codes.items(), key=lambda found: found[1], default=None)
+
 
 def outcome_of(frame: DataFrame) -> Outcome:
     """Runs the whole frame once (it is to be persisted) and reads what is in it."""

@@ -135,7 +135,7 @@ def next_slice(path: Place, taken: int, settled: bool) -> Slice | None:
                 return _parquet_slice(path, size, settled) if taken == 0 else None
             if head.startswith(GZIP_MAGIC):
                 return _gzip_slice(path, taken, size, settled)
-            if b"\0" in head and taken == 0:
+            if taken == 0 and _is_no_text(head):
                 file.seek(0)
                 rows = _lines_counted(pieces_of(file))
                 reason = "neither text nor Parquet nor gzip: it has NUL bytes"
@@ -151,6 +151,14 @@ def next_slice(path: Place, taken: int, settled: bool) -> Slice | None:
             return None
         return _refused(path, taken + 1, "unreadable_file", f"cannot be read: {error}", 0)
     return Slice(str(path), LINES, taken, end) if end > taken else None
+
+
+def _is_no_text(head: bytes) -> bool:
+    """Whether a file that begins so has no lines worth reading: it has NUL bytes, and no line that
+    could be an event. In a file that has such lines a NUL costs its own line alone."""
+    return b"\0" in head and not any(
+        line.startswith(b"{") and b"\0" not in line for line in head.split(b"\n")
+    )
 
 
 def still_readable(part: Slice) -> Slice:

@@ -158,7 +158,7 @@ class Fold:
         self.held_in_state = self._held() + figures.get("held_in_state", 0)
         figures["milliseconds"] = int((time.monotonic() - started) * 1000)
         self.store.finish(writer, micro_batch_id, figures)
-        self.progress.report(QUERY, micro_batch_id, figures)
+        self.progress.report(QUERY, micro_batch_id, figures, outcome.why_refused())
         self.stop.between(QUERY)
 
     def _held(self) -> int:

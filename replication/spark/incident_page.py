@@ -218,9 +218,10 @@ def _counts(found: Opened, incident: str | None) -> dict[str, Any]:
         "files": None,
         "events": sums["rows_in"],
         "applied": sums["applied"],
-        "duplicates": sums["duplicates"] + sums["superseded"],
+        "duplicates": sums["duplicates"],
         "quarantined": sums["quarantined"],
         "held": sums["held"],
+        "superseded": sums["superseded"],
         "unreadable": [
             {
                 "path": row["origin"],

@@ -31,14 +31,14 @@ class KafkaSource:
 
 @dataclass
 class Ingest:
-    """The ingest query of one run."""
+    """The ingest query of one run. has_read_nothing: no micro-batch has been finished yet."""
 
     spark: SparkSession
     store: Store
     run: Run
     settings: Settings
     progress: Progress
-    _may_be_repeated: bool = True
+    has_read_nothing: bool = True
     stop: Stop = field(default_factory=Stop)
 
     def start(self, source: KafkaSource | str) -> StreamingQuery:
@@ -91,8 +91,8 @@ class Ingest:
         figures["rows/quarantine"] = refusals.entries
         figures["milliseconds"] = int((time.monotonic() - started) * 1000)
         self.store.finish(writer, micro_batch_id, figures)
-        self._may_be_repeated = False
-        self.progress.report(QUERY, micro_batch_id, figures)
+        self.has_read_nothing = False
+        self.progress.report(QUERY, micro_batch_id, figures, refusals.why)
         self.stop.between(QUERY)
 
     def _write_events(
@@ -102,7 +102,7 @@ class Ingest:
         if delivered is None:
             return {"rows_in": 0, "quarantined": 0}
         counters = event_frames.counters()
-        repeated = self._may_be_repeated and self.store.is_written(
+        repeated = self.has_read_nothing and self.store.is_written(
             "replica_events", writer, micro_batch_id
         )
         if repeated:

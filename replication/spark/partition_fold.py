@@ -23,13 +23,6 @@ from replication.spark import contracts
 from replication.spark.topic_partition_ids import parts_of
 
 STATE_MAGIC = b"RPF4"
-# The format before, which is read all the same: its digests and numbers of rows are in the order
-# of these tables, and it lacks the last field.
-OLDER_MAGIC = b"RPF3"
-OLDER_TABLES = (
-    "replica_states", "verdicts", "loss_ledger", "divergences", "findings", "at_risk",
-    "isr_and_leadership", "quarantine",
-)  # fmt: skip
 HEAD = struct.Struct(">4sI")
 ANSWER_TABLES = (
     "replica_states", "verdicts", "loss_ledger", "divergences", "findings", "at_risk",
@@ -232,7 +225,7 @@ class PartitionFold:
     @classmethod
     def decode(cls, topic_partition_id: str, data: bytes) -> "PartitionFold":
         """The partition of encode(). Raises codec.CorruptState where the bytes are none."""
-        if len(data) < HEAD.size or data[:4] not in (STATE_MAGIC, OLDER_MAGIC):
+        if len(data) < HEAD.size or data[:4] != STATE_MAGIC:
             raise codec.CorruptState(f"the state of {topic_partition_id} is none of this fold")
         length = HEAD.unpack_from(data)[1]
         text, state = data[HEAD.size : HEAD.size + length], data[HEAD.size + length :]
@@ -240,8 +233,6 @@ class PartitionFold:
             h = json.loads(text)
         except ValueError as error:
             raise codec.CorruptState(f"the state of {topic_partition_id}: {error}") from None
-        if data[:4] == OLDER_MAGIC:
-            h = _of_older(h)
         trace = None if h[0] is None else (h[0][0], h[0][1])
         held = {row["sequence"]: wire.from_row(row) for row in h[10]}
         values = [trace, *h[1:10], held, dict(h[11]), h[12]]
@@ -260,15 +251,6 @@ def verdict_rows(verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {**v, "histories": None if v["histories"] is None else json.dumps(v["histories"])}
         for v in verdicts
     ]
-
-
-def _of_older(header: list[Any]) -> list[Any]:
-    """The header of a state of the format before, as this format has it."""
-    digests, standing = (
-        {table: value for table, value in zip(OLDER_TABLES, header[place], strict=False) if value}
-        for place in (13, 14)
-    )
-    return [*header[:13], digests, standing, *header[15:], False]
 
 
 def _digest(table: str, rows: list[dict[str, Any]]) -> str:

@@ -9,6 +9,8 @@ from typing import Any, TextIO
 from replication.progress import line_of
 from replication.reports.inventory_words import counted
 
+# So much of the reason for a refusal is said on a micro-batch's line.
+REASON_LENGTH = 120
 COUNTED = ("rows_in", "applied", "duplicates", "quarantined", "held", "superseded", "findings")
 
 
@@ -22,15 +24,24 @@ class Progress:
         """One line of progress or of notes; figures: what a line of JSON has besides."""
         print(line_of(text, **figures), file=self.out, flush=True)
 
-    def report(self, query: str, micro_batch_id: int, figures: Mapping[str, Any]) -> None:
-        """The line of one micro-batch; its figures are changes, as in `_batches`."""
+    def report(
+        self, query: str, micro_batch_id: int, figures: Mapping[str, Any],
+        why: tuple[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        """The line of one micro-batch; its figures are changes, as in `_batches`.
+
+        why: the most frequent reason for which rows were quarantined, and for how many.
+        """
         seconds = max(int(figures.get("milliseconds") or 0), 1) / 1000
         rows = int(figures.get("rows_in") or 0)
         count = {name: int(figures.get(name) or 0) for name in COUNTED}
         words = [f"{query} micro-batch {micro_batch_id}: {rows} in"]
         if query != "ingest":
             words += [f"{count['applied']} applied", f"{count['duplicates']} duplicates"]
-        words.append(f"{count['quarantined']} quarantined")
+        refused = f"{count['quarantined']} quarantined"
+        if why is not None:
+            refused += f" (see table quarantine; {counted(why[1], 'row')}: {_shortened(why[0])})"
+        words.append(refused)
         if count["superseded"]:
             words.append(f"{count['superseded']} superseded")
         if query != "ingest":
@@ -43,15 +54,20 @@ class Progress:
         self.say(", ".join(words), query=query, micro_batch_id=micro_batch_id, figures=told)
 
 
+def _shortened(reason: str) -> str:
+    """The beginning of a reason, on one line."""
+    text = " ".join(reason.split())
+    return text if len(text) <= REASON_LENGTH else text[: REASON_LENGTH - 2] + ".."
+
+
 def sum_of(figures: Mapping[str, Any]) -> str:
-    """How the rows that came in add up. Events of superseded traces are said by a newer one again:
-    they count as duplicates."""
+    """How the rows that came in add up."""
     count = {name: int(figures.get(name) or 0) for name in COUNTED}
-    superseded = f" ({count['superseded']} of superseded traces)" if count["superseded"] else ""
+    superseded = f" + {count['superseded']} superseded" if count["superseded"] else ""
     return (
         f"in all: {counted(count['rows_in'], 'row')} = {count['applied']} applied + "
-        f"{count['duplicates'] + count['superseded']} duplicates{superseded} + "
-        f"{count['quarantined']} quarantined + {count['held']} held; {count['findings']} findings"
+        f"{count['duplicates']} duplicates + {count['quarantined']} quarantined + "
+        f"{count['held']} held{superseded}; {count['findings']} findings"
     )
 
 

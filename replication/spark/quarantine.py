@@ -1,5 +1,6 @@
 """What was refused on the way in: explained row by row, written with where it was and why."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,7 +21,8 @@ class Refusals:
     lines: rows of refused_rows.explained, persisted; None where every row fits. rescued: how many
     of them protocol.wire takes after all. rows: how many lines or rows of the input are refused.
     entries: how many rows of the table that makes. counts: how many lines of each origin are
-    refused. slices: of the files that they come from.
+    refused. slices: of the files that they come from. why: of the reasons in words the one for
+    which most lines or rows are refused, and for how many; None where nothing is.
     """
 
     lines: DataFrame | None
@@ -30,6 +32,7 @@ class Refusals:
     entries: int
     counts: Mapping[str, int] = field(default_factory=dict)
     slices: Sequence[Slice] = ()
+    why: tuple[str, int] | None = None
 
     def events(self) -> DataFrame:
         """The rescued rows as columns of the event contract."""
@@ -56,14 +59,26 @@ def of(
     files = [s for s in slices if s.format == REFUSED]
     in_files = sum(s.rows for s in files)
     if delivered is None or not refused:
-        return Refusals(None, files, 0, in_files, len(files))
+        return Refusals(None, files, 0, in_files, len(files), why=_most_often(files, []))
     lines = refused_rows.explained(delivered, incident).persist()
-    grouped = lines.filter("event_row IS NULL").groupBy("origin").count().collect()
+    no_events = lines.filter("event_row IS NULL")
+    grouped = no_events.groupBy("origin").count().collect()
     counts = {row["origin"]: int(row["count"]) for row in grouped}
     in_lines = sum(counts.values())
     entries = refused_rows.entries_of(counts) + len(files)
     rescued = refused - in_lines
-    return Refusals(lines, files, rescued, in_lines + in_files, entries, counts, slices)
+    most = F.desc("count"), F.asc("reason")
+    first = no_events.groupBy("reason").count().orderBy(*most).take(1) if in_lines else []
+    why = _most_often(files, [(row["reason"], row["count"]) for row in first])
+    return Refusals(lines, files, rescued, in_lines + in_files, entries, counts, slices, why)
+
+
+def _most_often(files: Sequence[Slice], lines: Sequence[tuple[str, int]]) -> tuple[str, int] | None:
+    """Of the reasons of refused files, and the first of lines, the one that most rows have."""
+    rows = Counter(dict(lines))
+    for part in files:
+        rows[part.reason] += part.rows
+    return max(rows.items(), key=lambda found: found[1], default=None)
 
 
 def write(

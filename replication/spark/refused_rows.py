@@ -147,6 +147,8 @@ def _explained(
     """A row as EXPLAINED_DDL."""
     text = data.decode("utf-8", errors="replace")
     event_row, reason = _last_word(data, text, incident)
+    # No reader of tables takes a NUL for text.
+    text = text.replace("\0", "\ufffd")
     stood = None if pd.isna(offset) else int(offset)
     return event_row, reason, text[:RAW_LIMIT], _identity(data), path_of(origin), stood
 
@@ -206,6 +208,8 @@ def _last_word(data: bytes, text: str, incident: str | None) -> tuple[str | None
     """(event as JSON, None) where wire takes the line, else (None, why not)."""
     if not data.strip():
         return None, "an empty line"
+    if b"\0" in data:
+        return None, f"no text: a NUL at byte {data.index(0)}"
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:

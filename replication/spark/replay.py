@@ -203,7 +203,9 @@ class ReplayJob:
         figures["milliseconds"] = int((time.monotonic() - started) * 1000)
         store.finish(writer, 0, figures, ALL_TABLES)
         check_counts(store, {fold_stream.QUERY: run.name})
-        self.progress.report("replay", 0, figures)
+        whys = [refusals.why, answers.outcome.why_refused() if answers.outcome else None]
+        why = max((w for w in whys if w), key=lambda found: found[1], default=None)
+        self.progress.report("replay", 0, figures, why)
         self.progress.say(sum_of(figures))
         self.progress.say(f"tables: {self.tables}")
         return answers.verdicts

@@ -311,11 +311,9 @@ class StreamJob:
             noted = ingest_run.folder / "admitted"
             notes = str(noted)
             admission = Admission(source, noted, self.settings.settle_seconds, self.progress.say)
-            found = admission.admit()
+            admission.admit()
             if not event_files(source):
                 self.progress.say(f"no event files in {source} yet")
-            elif not found:
-                self.progress.say(f"nothing new in {source}")
         else:
             notes = source
         reading = Ingest(self.spark, store, ingest_run, self.settings, self.progress)
@@ -324,7 +322,11 @@ class StreamJob:
         reading.stop = folding.stop = self.stop
         folding.judge_anew()
         if self.settings.interval_seconds is None:
-            self._all_there_is(reading, folding, notes)
+            self._wait(reading.start(notes))
+            # Only now: what an earlier start had noted and not read may have been waiting.
+            if reading.has_read_nothing and admission is not None and event_files(admission.source):
+                self.progress.say(f"nothing new in {source}")
+            self._fold_all(folding)
         else:
             self._follow(reading, folding, notes, [a for a in (shipped, admission) if a], live)
         if self.alerting is not None and not self.alerting.deliver(LAST_TRIES):
@@ -349,8 +351,7 @@ class StreamJob:
             )
         return reading, folding
 
-    def _all_there_is(self, reading: Ingest, folding: Fold, source: KafkaSource | str) -> None:
-        self._wait(reading.start(source))
+    def _fold_all(self, folding: Fold) -> None:
         refolds = -1
         while refolds != folding.refolds and not self.stop.asked:
             # What was folded again comes back through a table that the query reads: once more then.

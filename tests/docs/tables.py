@@ -75,7 +75,9 @@ COLUMNS = {
         "unclean_elections", "under_replicated",
     ),
     "columns_events.md": ("current_events", "replica_at", "replica_events"),
-    "columns_operation.md": ("expectation_results", "quarantine", "_batches", "_refolds"),
+    "columns_operation.md": (
+        "event_totals", "expectation_results", "quarantine", "_batches", "_refolds",
+    ),
 }  # fmt: skip
 
 

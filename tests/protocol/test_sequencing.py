@@ -2,12 +2,14 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replication.protocol.folding.sequencing import Sequencer, gap_reason, in_order, with_gap
+from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event, HighWatermarkAdvanced, InputEnded
 
 
@@ -127,10 +129,31 @@ def test_the_declared_end_is_said_in_the_reason() -> None:
     [("HOLDS", "UNKNOWN"), ("UNKNOWN", "UNKNOWN"), ("VIOLATED", "VIOLATED")],
 )
 def test_behind_a_gap_nothing_holds_and_what_is_proven_stays(verdict: str, expected: str) -> None:
-    row = {"invariant": "x", "verdict": verdict, "reason": "own", "settled_by": ["log"]}
+    row = {"invariant": "x", "verdict": verdict, "reason": "own", "settled_by": ["log"],
+           "assuming": ["disks_keep"] * (verdict != "UNKNOWN")}  # fmt: skip
     (changed,) = with_gap([row], "trace_gap: events 1 of trace t are missing: not arrived")
     assert changed["verdict"] == expected
     assert row["reason"] == "own"
     assert changed["reason"].startswith("trace_gap") == (expected == "UNKNOWN")
     assert ("own" in changed["reason"]) == (verdict != "HOLDS")
     assert ("log" in changed["settled_by"]) == (verdict != "HOLDS")
+    assert bool(changed["assuming"]) == (expected == "VIOLATED")
+    assert any("--generation" in each for each in changed["settled_by"]) == (expected == "UNKNOWN")
+
+
+def derived(found: Event) -> Event:
+    """The event with the id that import would give it."""
+    return replace(found, event_id=wire.content_id(wire.to_row(found)))
+
+
+def test_an_event_far_above_that_is_not_what_its_id_says_is_named() -> None:
+    """Whoever changes the number of an event and keeps its id makes a gap of a thousand."""
+    trace = [derived(event(n)) for n in range(5)]
+    gap = "trace_gap: events 5..1003 of trace t are missing: they have not arrived"
+    moved = replace(trace[4], sequence=1_004)
+    assert gap_reason(in_order([*trace, moved]).sequencer) == (
+        f"{gap}; event 1004 behind them has not the event_id that its content gives: if `import` "
+        "wrote it, it was changed since"
+    )
+    for honest in (derived(moved), replace(moved, event_id="writer-7/1004")):
+        assert gap_reason(in_order([*trace, honest]).sequencer) == gap

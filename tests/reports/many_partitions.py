@@ -105,7 +105,8 @@ def large(
         for table in PARTITION_ROWS:
             rows[table] += [{**row, **name} for row in getattr(models[kind], table)]
     total = sum(map(len, by_identity.values()))
-    counts = {"files": 3, "events": total, "applied": total, "duplicates": 0, "quarantined": 0,
+    counts = {"files": 3, "events": total, "applied": total, "duplicates": 0, "superseded": 0,
+              "quarantined": 0,
               "held": 0, "unreadable": []}  # fmt: skip
     cluster = {"cluster_id": CLUSTER, "kafka_versions": ["3.6.2"], "controller": "kraft",
                "brokers": [1, 2, 3]}  # fmt: skip

@@ -182,7 +182,8 @@ def test_hostile_names_and_lines_are_text() -> None:
 
 
 def _answer(folded: list[FoldedPartition]) -> dict[str, Any]:
-    counts = {"files": 1, "events": 0, "applied": 0, "duplicates": 0, "quarantined": 0, "held": 0,
+    counts = {"files": 1, "events": 0, "applied": 0, "duplicates": 0, "superseded": 0,
+              "quarantined": 0, "held": 0,
               "unreadable": [{"path": HOSTILE, "where": HOSTILE, "reason": HOSTILE}]}  # fmt: skip
     return assemble([], counts, [f.answer for f in folded])
 

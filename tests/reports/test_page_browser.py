@@ -194,7 +194,7 @@ def test_the_replicas_table_is_the_answer_at_the_end(
 def test_hostile_names_stay_text(browser: Browser, tmp_path: Path) -> None:
     events = hostile_events()
     counts = {"files": 1, "events": len(events), "applied": len(events), "duplicates": 0,
-              "quarantined": 0, "held": 0, "unreadable": []}  # fmt: skip
+              "superseded": 0, "quarantined": 0, "held": 0, "unreadable": []}  # fmt: skip
     answer = assemble([], counts, [f.answer for f in fold_all(events)])
     path = tmp_path / "hostile.html"
     page.write_page(

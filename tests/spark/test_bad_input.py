@@ -50,6 +50,8 @@ BAD_LINES: dict[str, tuple[bytes, str]] = {
     "two in a line": ((line() + line()).encode(), "no JSON"),
     "an array": (f"[{line()}]".encode(), "must be one JSON object"),
     "empty line": (b"", "an empty line"),
+    "a NUL in it": (line().encode()[:40] + b"\0" + line().encode()[41:], "a NUL at byte 40"),
+    "NULs behind it": (line().encode() + bytes(3), "no text: a NUL at byte"),
     "no utf-8": (line().encode()[:-2] + b'\xff"}', "no UTF-8"),
     "words": (b"INFO [Log partition=t-0] Truncating to 3", "no JSON"),
 }
@@ -69,7 +71,7 @@ def test_each_bad_line_is_quarantined_with_its_line_and_reason(
     for number, (name, (data, reason)) in enumerate(BAD_LINES.items()):
         row = found[2 * number + 2]
         assert reason in row["reason"], (name, row["reason"])
-        assert row["raw"] == data.decode("utf-8", errors="replace")
+        assert row["raw"] == data.decode("utf-8", errors="replace").replace("\0", "\ufffd")
         assert row["origin"] == str(folder / "in" / "mixed.jsonl")
         with pytest.raises(wire.Misfit):
             wire.from_json(data.decode("utf-8", errors="replace").replace("\ufffd", "\x00"))
@@ -77,10 +79,13 @@ def test_each_bad_line_is_quarantined_with_its_line_and_reason(
         f"in all: {len(lines)} rows = {len(GOOD)} applied + 0 duplicates + {len(bad)} quarantined "
         "+ 0 held" in said
     )
+    often = "quarantined (see table quarantine; 3 rows: format_version None is not 1)"
+    assert often in said, said
     _, replayed = run_replay(spark, folder)
     assert answers(spark, folder / "replayed") == answers(spark, folder / "tables")
     assert rows(spark, folder / "replayed", "quarantine")[0]["reason"]
     assert f"+ {len(bad)} quarantined + 0 held" in replayed
+    assert often in replayed
 
 
 def a_parquet_file(path: Path) -> int:

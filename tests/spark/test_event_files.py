@@ -96,6 +96,21 @@ def test_binary_junk_is_refused_whole_with_its_lines_counted(tmp_path: Path) -> 
     assert (part.format, part.rows) == (REFUSED, 3)
 
 
+def test_a_nul_costs_its_own_line_where_other_lines_may_be_events(tmp_path: Path) -> None:
+    file = tmp_path / "events.jsonl"
+    for text in (
+        b'{"a": 1}\n{"b": \x00}\n', b'\x00\x00\n{"a": 1}\n', b'{"a": 1}\n' + bytes(4_096)
+    ):  # fmt: skip
+        file.write_bytes(text)
+        part = next_slice(file, 0, settled=True)
+        assert part is not None
+        assert (part.format, part.end_byte) == (LINES, len(text))
+    file.write_bytes('{"a": 1}\n{"a": 2}\n'.encode("utf-16-le"))
+    part = next_slice(file, 0, settled=True)
+    assert part is not None
+    assert part.format == REFUSED
+
+
 def parquet(path: Path, **columns: pa.Array) -> Path:
     base = {
         "format_version": pa.array([1], pa.int64()),

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,12 @@ def test_a_gap_makes_what_holds_unknown_at_once_and_closes_again() -> None:
     assert {v["verdict"] for v in verdicts} == {"UNKNOWN"}
     assert any(v["reason"].startswith("trace_gap: events 7 of trace") for v in verdicts)
     assert sums["held"] == len(events) - 8
+    assert not any("event_id" in v["reason"] for v in verdicts)
+    moved = [*events, replace(events[7], sequence=1_000)]
+    told, _, _ = fold_in_batches(moved, [10])
+    assert {v["verdict"] for v in told[("verdicts", NAME)]} == {"UNKNOWN", "VIOLATED"}
+    assert any("event 1000 behind them has not" in v["reason"] for v in told[("verdicts", NAME)])
+    assert judged(told) == judged(bounded_answer(moved))
     closed, after, _ = fold_in_batches([*gap, events[7]], [10])
     assert judged(closed) == judged(bounded_answer(events))
     assert after["held"] == 0

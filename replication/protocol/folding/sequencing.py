@@ -7,15 +7,19 @@ does not depend on arrival). Each event that arrived is counted once: applied, d
 quarantined, held or superseded.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 
 HELD_LIMIT = 10_000
 # How many missing ranges a stalled partition keeps; the others are found when it is folded again.
 TRACKED_RANGES = 1_000
+# What wire.content_id gives, and perhaps the id of another writer.
+DERIVED_ID = re.compile("[0-9a-f]{32}")
 
 Trace = tuple[int, str]
 
@@ -261,18 +265,45 @@ def gap_reason(sequencer: Sequencer) -> str | None:
     more = f" and {len(gaps) - 5} more ranges" if len(gaps) > 5 else ""
     fate = "the input ended without them" if sequencer.ended else "they have not arrived"
     trace = sequencer.trace[1] if sequencer.trace else ""
-    return f"trace_gap: events {named}{more} of trace {trace} are missing: {fate}"
+    return (
+        f"trace_gap: events {named}{more} of trace {trace} are missing: {fate}{_changed(sequencer)}"
+    )
+
+
+def _changed(sequencer: Sequencer) -> str:
+    """Which of the events right behind gaps are not what their event_id says, in words: such a one
+    may itself have made the gap. Ids that have not the derived form say nothing."""
+    behind = (sequencer.held.get(end) for _, end in sequencer.gaps()[:5])
+    found = [
+        str(event.sequence)
+        for event in behind
+        if event is not None
+        and DERIVED_ID.fullmatch(event.event_id)
+        and event.event_id != wire.content_id(wire.to_row(event))
+    ]
+    if not found:
+        return ""
+    return (
+        f"; event {', '.join(found)} behind them has not the event_id that its content gives: if "
+        "`import` wrote it, it was changed since"
+    )
 
 
 def with_gap(verdicts: Iterable[dict[str, Any]], reason: str | None) -> list[dict[str, Any]]:
     """Verdicts behind a gap: a violation stays proven, all else is UNKNOWN."""
     if reason is None:
         return list(verdicts)
-    settled = f"the missing events ({reason.split(':', 1)[1].strip()})"
+    settled = (
+        f"the missing events ({reason.split(':', 1)[1].strip()}), or all of the trace again under "
+        "a higher trace_generation (`import --generation N`), which replaces it"
+    )
     result = []
     for verdict in verdicts:
         if verdict["verdict"] == "HOLDS":
-            verdict = {**verdict, "verdict": "UNKNOWN", "reason": reason, "settled_by": [settled]}
+            verdict = {
+                **verdict, "verdict": "UNKNOWN", "reason": reason, "settled_by": [settled],
+                "assuming": [],
+            }  # fmt: skip
         elif verdict["verdict"] == "UNKNOWN":
             verdict = {
                 **verdict,

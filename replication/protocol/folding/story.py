@@ -110,7 +110,8 @@ def _recorded(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> Non
 
 def _started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> None:
     _add(state.story, fact.replica, OwnStep(
-        "started", event.event_id, log_end_offset=fact.log_end_offset,
+        "started", event.event_id if fact.clean else state.witness(event),
+        log_end_offset=fact.log_end_offset,
         high_watermark=fact.high_watermark, log_start_offset=fact.log_start_offset,
         clean=fact.clean, observed_at=event.observed_at,
     ))  # fmt: skip

@@ -247,7 +247,22 @@ def _loss(state: State, identity: tuple[Any, ...], loss: Loss) -> dict[str, Any]
         "causes": list(loss.cause.one_of),
         "assuming": sorted(loss.assuming),
         "finding_id": loss.finding.finding_id(identity) if loss.finding else None,
+        "next_leader": loss.lost_in.leader if loss.lost_in else None,
+        "next_leader_epoch": loss.lost_in.leader_epoch if loss.lost_in else None,
+        "election_kind": loss.lost_in.election_kind if loss.lost_in else None,
+        "allowed_by": _settings(loss),
+        "lost_on": sorted(loss.cause.lossy),
+        "copy_paths": [path for path in _copy_paths(state, loss) if path is not None],
     }
+
+
+def _settings(loss: Loss) -> list[dict[str, str]]:
+    return [{"setting": s, "value": v} for s, v in loss.allowed_by]
+
+
+def _copy_paths(state: State, loss: Loss) -> list[str | None]:
+    """Where each copy that has the records was read."""
+    return [state.sources.get(c.shown_by or "", (None, None, None))[0] for c in loss.copies]
 
 
 def _loss_details(state: State, identity: tuple[Any, ...], loss: Loss) -> dict[str, Any]:
@@ -268,15 +283,10 @@ def _loss_details(state: State, identity: tuple[Any, ...], loss: Loss) -> dict[s
             "at": term.observed_at,
             "observed_at": moment(term.observed_at),
         },
-        "allowed_by": [{"setting": s, "value": v} for s, v in loss.allowed_by],
+        "allowed_by": _settings(loss),
         "copies": [
-            {
-                "replica": c.replica,
-                "kind": c.kind,
-                "as_of": moment(c.as_of),
-                "path": state.sources.get(c.shown_by or "", (None, None, None))[0],
-            }
-            for c in loss.copies
+            {"replica": c.replica, "kind": c.kind, "as_of": moment(c.as_of), "path": path}
+            for c, path in zip(loss.copies, _copy_paths(state, loss), strict=True)
         ],
         "clients": [],
         "first_keys": [],

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from replication.protocol.ground.model import Span, clipped, same_record
+from replication.protocol.ground.story import OwnStep
 from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
 from replication.protocol.ground.verdict import Finding, Step
-from replication.protocol.judgement.cause import Cause
+from replication.protocol.judgement.cause import BY_CUT, BY_DISK, Cause
 from replication.protocol.judgement.copies import SurvivingCopy
 from replication.protocol.judgement.questions import ACKNOWLEDGED, COMMITTED
 
@@ -119,13 +120,14 @@ def _steps(state: State, loss: Loss, where: str) -> list[Step]:
     """What the proof rests on: what was promised, which leader lacked it, what the leader holds."""
     steps = [
         Step(p.event_id, f"{where}: {WORDS[TIER_OF[p.how]]}") for p in loss.promises if p.event_id
-    ]
+    ][:6]
     if not steps:
         steps = [
             Step(p.event_id, f"{where}: below broker {p.replica}'s high watermark")
             for p in state.history.promised_in("commitments", loss.first_offset, loss.end_offset)
             if same_record(p.span, loss.record) is not False
         ][:3]
+    steps += _losing_steps(state, loss)
     term = loss.lost_in
     if term is not None:
         steps.append(Step(
@@ -149,3 +151,37 @@ def _steps(state: State, loss: Loss, where: str) -> list[Step]:
                 replica.as_of, f"broker {number}'s log ends at {replica.log.log_end_offset}"
             ))  # fmt: skip
     return steps
+
+
+def _losing_steps(state: State, loss: Loss) -> list[Step]:
+    """The steps by which brokers lost the records, where the cause is one: starts that found less
+    on the disk, cuts of the log of the leader that lacks them."""
+    first, found = loss.first_offset, []
+    if loss.cause.name in BY_DISK:
+        for number in sorted(loss.cause.lossy):
+            start = _start_without(state.story.own.get(number, []), loss)
+            if start is not None:
+                words = f"broker {number} starts with its log ending at {start.log_end_offset}"
+                found.append(Step(start.event_id, f"{words}: its disk has lost them"))
+    elif loss.cause.name in BY_CUT.values() and loss.lost_in is not None:
+        leader = loss.lost_in.leader
+        for step in state.story.own.get(leader or 0, []) if leader is not None else ():
+            end = step.log_end_offset
+            if step.kind == "cut" and end is not None and end <= first < (step.first_offset or 0):
+                found.append(Step(step.event_id, f"broker {leader} cuts its log to {end}"))
+    return found[:3]
+
+
+def _start_without(steps: list[OwnStep], loss: Loss) -> OwnStep | None:
+    """A broker's start with less than the records, behind what shows that it had come so far: a log
+    end above them, or a role in the leader epoch in which they were written."""
+    first, written, found, had = loss.first_offset, loss.record.leader_epoch, None, False
+    for step in steps:
+        end = step.log_end_offset
+        if step.kind != "started":
+            shown = end is not None and end > first
+            in_its_epoch = written is not None and step.leader_epoch == written
+            had = had or shown or in_its_epoch
+        elif not step.clean and end is not None and end <= first and (had or found is None):
+            found, had = step, False
+    return found
