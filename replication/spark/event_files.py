@@ -25,6 +25,7 @@ from replication import places
 from replication.evidence.event_dumps import (
     LONGEST_LINE,
     NO_PARQUET,
+    arrow_schema,
     most_unpacked,
     out_of_bounds,
 )
@@ -263,15 +264,16 @@ def _parquet_slice(path: Place, size: int, settled: bool) -> Slice | None:
 
 def _foreign(schema: pa.Schema) -> str | None:
     """Why a Parquet file's columns are not those of the event contract, None where they are."""
+    wanted = arrow_schema()
     for column in contracts.event_columns():
         place = schema.get_field_index(column.name)
         if place < 0:
             if not column.nullable and column.name not in OPTIONAL_HEADER:
                 return f"column {column.name} is missing"
             continue
-        problem = _type_problem(schema.field(place).type, column.type)
-        if problem:
-            return f"column {column.name} {problem}"
+        found = schema.field(place).type
+        if not _fits(found, wanted.field(column.name).type):
+            return f"column {column.name} is {found}, not {column.type}"
     known = {c.name for c in contracts.event_columns()}
     foreign = [name for name in schema.names if name not in known]
     return f"column {foreign[0]} is none of the event contract" if foreign else None
@@ -280,28 +282,15 @@ def _foreign(schema: pa.Schema) -> str | None:
 OPTIONAL_HEADER = ("trace_generation", "cluster_id", "topic_id", "grade")
 
 
-def _type_problem(found: pa.DataType, wanted: str) -> str | None:
-    if wanted.startswith("array<struct<"):
-        if not pa.types.is_list(found) and not pa.types.is_large_list(found):
-            return f"is {found}, not {wanted}"
-        item = found.value_type
-        fields = dict(f.split(":") for f in wanted[len("array<struct<") : -2].split(","))
-        if not pa.types.is_struct(item):
-            return f"is {found}, not {wanted}"
-        names = {item.field(i).name: item.field(i).type for i in range(item.num_fields)}
-        wrong = [n for n, t in names.items() if n not in fields or _type_problem(t, fields[n])]
-        return f"is {found}, not {wanted}" if wrong else None
-    if wanted.startswith("array<"):
-        is_list = pa.types.is_list(found) or pa.types.is_large_list(found)
-        if is_list and not _type_problem(found.value_type, wanted[len("array<") : -1]):
-            return None
-        return f"is {found}, not {wanted}"
-    fits = {"bigint": pa.types.is_int64, "string": _is_text, "boolean": pa.types.is_boolean}[wanted]
-    return None if fits(found) else f"is {found}, not {wanted}"
-
-
-def _is_text(found: pa.DataType) -> bool:
-    return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a column of a type is read as one of another: in Arrow's large forms, with fewer
+    fields of its structs, or in another order of them."""
+    if pa.types.is_list(found) or pa.types.is_large_list(found):
+        return pa.types.is_list(wanted) and _fits(found.value_type, wanted.value_type)
+    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
+        inner = {field.name: field.type for field in wanted}
+        return all(f.name in inner and _fits(f.type, inner[f.name]) for f in found)
+    return bool(found == wanted or (pa.types.is_large_string(found) and wanted == pa.string()))
 
 
 def lines_of(path: str, first_byte: int, end_byte: int) -> Iterator[bytes]:

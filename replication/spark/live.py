@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from replication.evidence.collecting.envelopes import (
@@ -28,20 +27,19 @@ from replication.evidence.collecting.envelopes import (
 from replication.evidence.shipping.live_join import Joined, LiveJoin
 from replication.places import Place, place
 from replication.reports.inventory_words import counted
-from replication.spark import contracts
+from replication.spark import quarantine
 from replication.spark.alerting import Alerting
 from replication.spark.ending import Stop
 from replication.spark.event_files import REFUSED, SLICE_DDL, Slice, lines_of, still_readable
 from replication.spark.event_frames import as_one
 from replication.spark.ingest import KafkaSource, kafka_frame, query_id, triggered
 from replication.spark.progress import Progress
-from replication.spark.refused_rows import Entries, Entry
+from replication.spark.refused_rows import Entries, raw_text
 from replication.spark.runs import Run
 from replication.spark.settings import Settings
 from replication.spark.tables import Store
 
 QUERY = "live"
-LONGEST_RAW = 10_000
 
 
 @dataclass(frozen=True)
@@ -126,8 +124,9 @@ class Live:
         )
         entries = refused.told()
         if entries:
-            rows = _refusals(session, entries, writer.run, micro_batch_id)
-            self.store.append("quarantine", rows, writer, micro_batch_id)
+            rows = quarantine.entries_frame(session, entries)
+            told = quarantine.told(rows, writer, micro_batch_id)
+            self.store.append(quarantine.TABLE, told, writer, micro_batch_id)
         taken = joined.taken
         figures = {
             "rows_in": taken.rows,
@@ -160,7 +159,7 @@ class Live:
         for sent in self._sent(frame, refused):
             for line in shipped_lines(sent.value, self.source.names):
                 if isinstance(line, NotALine):
-                    raw = sent.value[:LONGEST_RAW].decode("utf-8", "replace")
+                    raw = raw_text(sent.value)
                     refused.add(
                         ("not_an_event", line.reason, raw, 1, sent.origin, sent.line, sent.offset)
                     )
@@ -186,25 +185,6 @@ class Live:
                 if value.strip():
                     line = number if part.first_byte == 0 else None
                     yield _Sent(value, part.path, line, None, path.parent.name, path.name)
-
-
-def _refusals(
-    session: SparkSession, refused: list[Entry], run: str, micro_batch_id: int
-) -> DataFrame:
-    columns = contracts.tables()["quarantine"].told
-    given = ("reason_code", "reason", "raw", "rows", "origin", "origin_line", "origin_offset")
-    by_name = {c.name: c.type for c in columns}
-    ddl = ", ".join(f"{name} {by_name[name]}" for name in given)
-    rows = session.createDataFrame(refused, ddl)
-    marks = {
-        "event_id": F.lit(None).cast("string"),
-        "topic_partition_id": F.lit(None).cast("string"),
-        "sequence": F.lit(None).cast("bigint"),
-        "query": F.lit(QUERY),
-        "run": F.lit(run),
-        "micro_batch_id": F.lit(micro_batch_id).cast("bigint"),
-    }
-    return rows.withColumns(marks).select(*[c.name for c in columns]).coalesce(1)
 
 
 def _told(micro_batch_id: int, joined: Joined) -> str:

@@ -34,6 +34,7 @@ from replication.spark.lease import Lease
 from replication.spark.progress import Progress
 from replication.spark.session import SessionError
 from replication.spark.tables import (
+    ADDED_UP,
     BATCHES,
     REPLACED_BY_NAME,
     RETENTION,
@@ -48,11 +49,6 @@ EXIT_OK = 0
 HOUR = 3_600.0
 # A file younger than this may belong to a commit under way.
 COMMIT_HOURS = 1.0
-# What the row of many micro-batches adds up.
-ADDED_UP = (
-    "rows_in", "applied", "duplicates", "quarantined", "held", "superseded", "findings",
-    "milliseconds", "held_in_state",
-)  # fmt: skip
 GIVES_WAY = "gives way to the stream, the next round does it"
 # By what people look for events; also what makes one topic partition of one cluster.
 CLUSTERED = ("cluster_id", "topic", "partition")
@@ -491,7 +487,7 @@ class Maintenance:
 def summed_up(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Consecutive rows of `_batches` as one: their counts added up, all else as in the last one."""
     last = dict(rows[-1])
-    for name in ADDED_UP:
+    for name in (*ADDED_UP, "milliseconds"):
         last[name] = sum(row[name] or 0 for row in rows)
     changes: dict[str, int] = {}
     for row in rows:

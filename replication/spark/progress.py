@@ -3,10 +3,10 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from replication.progress import line_of
+from replication.protocol.ground.model import moment
 from replication.reports.inventory_words import counted
 
 # So much of the reason for a refusal is said on a micro-batch's line.
@@ -69,12 +69,3 @@ def sum_of(figures: Mapping[str, Any]) -> str:
         f"{count['duplicates']} duplicates + {count['quarantined']} quarantined + "
         f"{count['held']} held{superseded}; {count['findings']} findings"
     )
-
-
-def moment(milliseconds: int) -> str:
-    """Milliseconds since the Unix epoch as ISO 8601 in UTC, or the number where it is no date."""
-    try:
-        when = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return f"{milliseconds} ms"
-    return when.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -12,6 +12,8 @@ from replication.spark.event_files import REFUSED, Slice
 from replication.spark.tables import Store, Writer
 
 TABLE = "quarantine"
+# What an entry tells by itself.
+ENTRY = ("reason_code", "reason", "raw", "rows", "origin", "origin_line", "origin_offset")
 
 
 @dataclass
@@ -87,16 +89,25 @@ def write(
     """Appends the refusals of a micro-batch to the table; nothing where there are none."""
     if not refusals.rows and not refusals.files:
         return
-    columns = contracts.tables()[TABLE].told
-    given = ("reason_code", "reason", "raw", "rows", "origin", "origin_line", "origin_offset")
-    ddl = ", ".join(f"{c.name} {c.type}" for c in columns if c.name in given)
     whole = [(s.reason_code, s.reason, None, s.rows, s.path, None, None) for s in refusals.files]
-    rows = session.createDataFrame(whole, ddl)
+    rows = entries_frame(session, whole)
     if refusals.lines is not None and refusals.counts:
         lines = refused_rows.told(refusals.lines, refusals.counts, refusals.slices)
         lines = lines.withColumn("reason_code", F.lit("not_an_event"))
-        rows = rows.unionByName(lines.select(*given))
-    complete = rows.withColumns(
+        rows = rows.unionByName(lines.select(*ENTRY))
+    # A replay writes what its fold refused too, under the same transaction id but for this part.
+    store.append(TABLE, told(rows, writer, micro_batch_id), writer, micro_batch_id, "refused")
+
+
+def entries_frame(session: SparkSession, entries: Sequence[refused_rows.Entry]) -> DataFrame:
+    """Entries with the columns of ENTRY."""
+    types = {c.name: c.type for c in contracts.tables()[TABLE].told}
+    return session.createDataFrame(entries, ", ".join(f"{name} {types[name]}" for name in ENTRY))
+
+
+def told(entries: DataFrame, writer: Writer, micro_batch_id: int) -> DataFrame:
+    """Entries that are no events as rows of the table, in one piece."""
+    marked = entries.withColumns(
         {
             "event_id": F.lit(None).cast("string"),
             "topic_partition_id": F.lit(None).cast("string"),
@@ -106,6 +117,4 @@ def write(
             "micro_batch_id": F.lit(micro_batch_id).cast("bigint"),
         }
     )
-    ordered = complete.select(*[c.name for c in columns])
-    # A replay writes what its fold refused too, under the same transaction id but for this part.
-    store.append(TABLE, ordered.coalesce(1), writer, micro_batch_id, "refused")
+    return marked.select(*[c.name for c in contracts.tables()[TABLE].told]).coalesce(1)

@@ -145,12 +145,9 @@ def _explained(
     data: bytes, origin: str, offset: Any, incident: str | None
 ) -> tuple[str | None, str | None, str, bytes, str, int | None]:
     """A row as EXPLAINED_DDL."""
-    text = data.decode("utf-8", errors="replace")
-    event_row, reason = _last_word(data, text, incident)
-    # No reader of tables takes a NUL for text.
-    text = text.replace("\0", "\ufffd")
+    event_row, reason = _last_word(data, incident)
     stood = None if pd.isna(offset) else int(offset)
-    return event_row, reason, text[:RAW_LIMIT], _identity(data), path_of(origin), stood
+    return event_row, reason, raw_text(data), _identity(data), path_of(origin), stood
 
 
 def _identity(line: bytes) -> bytes:
@@ -204,14 +201,19 @@ def _line_numbers(
     return found
 
 
-def _last_word(data: bytes, text: str, incident: str | None) -> tuple[str | None, str | None]:
+def raw_text(data: bytes) -> str:
+    """What was delivered, as the quarantine keeps it: no reader of tables takes a NUL for text."""
+    return data.decode("utf-8", errors="replace")[:RAW_LIMIT].replace("\0", "\ufffd")
+
+
+def _last_word(data: bytes, incident: str | None) -> tuple[str | None, str | None]:
     """(event as JSON, None) where wire takes the line, else (None, why not)."""
     if not data.strip():
         return None, "an empty line"
     if b"\0" in data:
         return None, f"no text: a NUL at byte {data.index(0)}"
     try:
-        data.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         return None, f"no UTF-8 text: {error.reason} at byte {error.start}"
     try:

@@ -17,9 +17,9 @@ from replication.evidence.event_dumps import write_events
 from replication.spark import contracts, views
 from replication.spark.delta_schemas import FILTERED, STATISTICS, first_commit
 from replication.spark.lease import Lease
-from replication.spark.maintain import ADDED_UP, Kept, Maintenance, _forget_gone, summed_up
+from replication.spark.maintain import Kept, Maintenance, _forget_gone, summed_up
 from replication.spark.progress import Progress
-from replication.spark.tables import Store, TablesError
+from replication.spark.tables import ADDED_UP, Store, TablesError
 from tests.spark.event_rows import made_trace, other_content
 from tests.spark.jobs_in_process import answers, rows, run_replay, run_stream
 
@@ -311,7 +311,7 @@ def test_spark_s_log_of_seen_files_forgets_notes_that_are_gone(tmp_path: Path) -
 
 def test_summed_up_rows_stand_for_all_of_them() -> None:
     def row(number: int, **other: Any) -> dict[str, Any]:
-        counts = dict.fromkeys(ADDED_UP, 1)
+        counts = dict.fromkeys((*ADDED_UP, "milliseconds"), 1)
         return {**counts, "micro_batch_id": number, "first_micro_batch_id": None,
                 "table_rows": {"verdicts": number}, "newest_event_time": None,
                 "finished_at": None, **other}  # fmt: skip

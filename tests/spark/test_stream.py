@@ -18,6 +18,7 @@ from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import fold_all
 from replication.spark import answer_tables, settings, tables, views
 from replication.spark.ending import Stop
+from replication.spark.event_files import Admission
 from replication.spark.progress import Progress
 from replication.spark.stream import StreamJob
 from replication.spark.tables import Store, TablesError
@@ -180,12 +181,26 @@ def test_the_stored_events_can_be_folded_again_without_the_checkpoint(
         run_stream(spark, folder, new_run="third")
 
 
+def test_nothing_new_is_said_only_where_nothing_waits(spark: SparkSession, folder: Path) -> None:
+    """A start that noted a file and was killed before it read it leaves the file waiting."""
+    events = made_trace(0)
+    write_events(folder / "in" / "0.jsonl", events[:30])
+    run_stream(spark, folder)
+    write_events(folder / "in" / "1.jsonl", events[30:])
+    assert Admission(folder / "in", folder / "checkpoint" / "ingest" / "admitted", 0).admit() == 1
+    said = run_stream(spark, folder)
+    assert f"ingest micro-batch 1: {len(events) - 30} in" in said
+    assert "nothing new" not in said
+    assert f"nothing new in {folder / 'in'}" in run_stream(spark, folder)
+
+
 @dataclass(frozen=True)
 class Eventful:
     """One stream over three partitions, each with what cannot be folded at once: of 0 an event that
     contradicts a folded one, of 1 the first event after too many others, of 2 a second import.
     early: the rows of its tables before all of that came; said: what it said of the rest."""
 
+    folder: Path
     early: dict[str, list[dict[str, Any]]]
     said: str
     tables: dict[str, list[dict[str, Any]]]
@@ -212,7 +227,7 @@ def eventful(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> E
     write_events(folder / "in" / "2.jsonl", CONFLICT[20:])
     said = run_stream(spark, folder, profile="small-batches", held_limit=HELD)
     looked_at = (*ANSWERED, "quarantine", "isr_and_leadership")
-    return Eventful(early, said, {t: rows(spark, folder / "tables", t) for t in looked_at})
+    return Eventful(folder, early, said, {t: rows(spark, folder / "tables", t) for t in looked_at})
 
 
 def test_what_cannot_be_folded_at_once_is_counted_once(eventful: Eventful) -> None:
@@ -223,6 +238,28 @@ def test_what_cannot_be_folded_at_once_is_counted_once(eventful: Eventful) -> No
         f"in all: {given} rows = {applied} applied + 0 duplicates + 2 quarantined + {held} held + "
         f"{old} superseded" in eventful.said
     )
+
+
+def test_the_totals_by_sql_are_those_of_the_last_line_and_of_a_replay(
+    spark: SparkSession, eventful: Eventful
+) -> None:
+    counted = (
+        "rows_in, applied, duplicates, quarantined, held, superseded, not_yet_folded, findings"
+    )
+    run_replay(spark, eventful.folder)
+    totals = []
+    for written in ("tables", "replayed"):
+        views.opened(spark, eventful.folder / written).register()
+        [row] = spark.sql(f"SELECT incident, {counted} FROM event_totals").collect()
+        totals.append(row.asDict())
+    assert totals[0] == totals[1]
+    assert totals[0]["superseded"] == len(OLD)
+    said = (
+        "in all: {rows_in} rows = {applied} applied + {duplicates} duplicates + {quarantined} "
+        "quarantined + {held} held + {superseded} superseded; {findings} findings"
+    )
+    assert said.format(**totals[0]) in eventful.said
+    assert totals[0]["not_yet_folded"] == 0
 
 
 def test_a_late_conflict_is_found_in_the_stored_events_and_folded_again(
