@@ -1,5 +1,6 @@
 """Those who follow changes: Delta's change data feed, switched on by its owners, and without it."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ def test_a_loss_shows_as_a_change_with_and_without_the_feed(
     path = store.path("loss_ledger")
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     before = Store(spark, folder / "tables").version("loss_ledger")
+    moment = int(time.time() * 1000)
     write_events(folder / "in" / "2.jsonl", events[elected:])
     run_stream(spark, folder)
     after = views.opened(spark, folder / "tables").cut["loss_ledger"]
@@ -42,3 +44,14 @@ def test_a_loss_shows_as_a_change_with_and_without_the_feed(
     ).collect()
     assert [tuple(row) for row in plain] == [tuple(row)[1:] for row in fed]
     assert plain[0]["first_offset"] == 15
+    # As docs/tables.md asks what is told since a moment: the version that _batches named then.
+    store.newest("_batches").createOrReplaceTempView("_batches")
+    [then] = spark.sql(
+        "SELECT max_by(table_versions['loss_ledger'], finished_at) AS n FROM _batches "
+        f"WHERE query = 'fold' AND finished_at < {moment}"
+    ).collect()
+    since = spark.sql(
+        f"SELECT {SAID} FROM delta.`{path}` EXCEPT "
+        f"SELECT {SAID} FROM delta.`{path}` VERSION AS OF {then['n']}"
+    ).collect()
+    assert since == plain
