@@ -1,7 +1,7 @@
 -- Questions people ask, each with the SQL that answers it, over the tables and the documented views.
 --   spark-submit --properties-file conf/spark-defaults.conf jobs/create_views.py --tables DIR --follow
---   spark-sql --properties-file conf/spark-defaults.conf --conf spark.sql.catalogImplementation=in-memory \
---     --conf spark.sql.cli.print.header=true -i DIR/views.sql
+--   spark-sql --properties-file conf/spark-defaults.conf --conf spark.sql.catalogImplementation=in-memory -i DIR/views.sql
+--   SET spark.sql.cli.print.header=true;  -- there, for the names of columns
 -- With --follow the views show the newest commits, as a dashboard wants them; without it they stand still at
 -- the newest finished micro-batch, all tables at one cut.
 -- Spark, DuckDB and deltalake answer them alike: DuckDB after conf/duckdb.sql, deltalake in the words that

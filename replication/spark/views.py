@@ -27,7 +27,7 @@ QUESTIONS = "conf/questions.sql"
 # Temporary views need no metastore; without this spark-sql leaves one where it starts.
 SPARK_SQL = (
     "spark-sql --properties-file conf/spark-defaults.conf "
-    "--conf spark.sql.catalogImplementation=in-memory --conf spark.sql.cli.print.header=true"
+    "--conf spark.sql.catalogImplementation=in-memory"
 )
 
 
