@@ -356,6 +356,8 @@ def _counts(
             total[name] += count
     unreadable = [*imported.unreadable, *misfits.places()]
     counts: dict[str, Any] = {"files": imported.collection.files, "events": rows, **total}
+    # Events of a superseded trace are duplicates of what a newer import says again.
+    counts["duplicates"] += counts["superseded"]
     counts["unreadable"] = [
         {"path": u.path, "where": u.where, "reason": u.reason} for u in unreadable
     ]

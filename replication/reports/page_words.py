@@ -535,12 +535,11 @@ def read_from(
     files = counts["files"]
     gave = "There were" if files is None else f"{files:,} files were read and gave"
     old = counts["superseded"]
-    superseded = f", {old:,} superseded by a higher generation" if old else ""
+    superseded = f" ({old:,} superseded by a higher generation)" if old else ""
     sentences = [
         f"{gave} {counts['events']:,} events: "
-        f"{counts['applied']:,} counted, {counts['duplicates']:,} were duplicates, "
-        f"{counts['quarantined']:,} quarantined, {counts['held']:,} held back behind a gap"
-        f"{superseded}."
+        f"{counts['applied']:,} counted, {counts['duplicates']:,} were duplicates{superseded}, "
+        f"{counts['quarantined']:,} quarantined, {counts['held']:,} held back behind a gap."
     ]
     if span is not None:
         sentences.append(

@@ -246,10 +246,10 @@ def _balance(counts: dict[str, int]) -> str:
     """What became of the events; told apart only where not each one was applied."""
     if counts["applied"] == counts["events"]:
         return "all applied"
-    superseded = f", {counts['superseded']} superseded" if counts["superseded"] else ""
+    superseded = f" ({counts['superseded']} superseded)" if counts["superseded"] else ""
     return (
-        f"{counts['applied']} applied, {counted(counts['duplicates'], 'duplicate')}, "
-        f"{counts['quarantined']} quarantined, {counts['held']} held{superseded}"
+        f"{counts['applied']} applied, {counted(counts['duplicates'], 'duplicate')}{superseded}, "
+        f"{counts['quarantined']} quarantined, {counts['held']} held"
     )
 
 

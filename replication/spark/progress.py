@@ -61,11 +61,13 @@ def _shortened(reason: str) -> str:
 
 
 def sum_of(figures: Mapping[str, Any]) -> str:
-    """How the rows that came in add up."""
+    """How the rows that came in add up: what a newer trace superseded is a duplicate of what that
+    one says again."""
     count = {name: int(figures.get(name) or 0) for name in COUNTED}
-    superseded = f" + {count['superseded']} superseded" if count["superseded"] else ""
+    superseded = f" ({count['superseded']} superseded)" if count["superseded"] else ""
+    duplicates = count["duplicates"] + count["superseded"]
     return (
         f"in all: {counted(count['rows_in'], 'row')} = {count['applied']} applied + "
-        f"{count['duplicates']} duplicates + {count['quarantined']} quarantined + "
-        f"{count['held']} held{superseded}; {count['findings']} findings"
+        f"{duplicates} duplicates{superseded} + {count['quarantined']} quarantined + "
+        f"{count['held']} held; {count['findings']} findings"
     )

@@ -235,8 +235,8 @@ def test_what_cannot_be_folded_at_once_is_counted_once(eventful: Eventful) -> No
     applied, held = 8 + len(GAP) + len(NEW), len(CONFLICT) - 9
     given, old = applied + len(OLD) + 2 + held, len(OLD)
     assert (
-        f"in all: {given} rows = {applied} applied + 0 duplicates + 2 quarantined + {held} held + "
-        f"{old} superseded" in eventful.said
+        f"in all: {given} rows = {applied} applied + {old} duplicates ({old} superseded) + "
+        f"2 quarantined + {held} held" in eventful.said
     )
 
 
@@ -255,8 +255,8 @@ def test_the_totals_by_sql_are_those_of_the_last_line_and_of_a_replay(
     assert totals[0] == totals[1]
     assert totals[0]["superseded"] == len(OLD)
     said = (
-        "in all: {rows_in} rows = {applied} applied + {duplicates} duplicates + {quarantined} "
-        "quarantined + {held} held + {superseded} superseded; {findings} findings"
+        "in all: {rows_in} rows = {applied} applied + {duplicates} duplicates ({superseded} "
+        "superseded) + {quarantined} quarantined + {held} held; {findings} findings"
     )
     assert said.format(**totals[0]) in eventful.said
     assert totals[0]["not_yet_folded"] == 0
