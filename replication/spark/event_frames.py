@@ -315,3 +315,8 @@ def counters() -> list[Column]:
         F.expr("count_if(NOT fits) AS quarantined"),
         F.expr("max(IF(fits, event.observed_at, NULL)) AS newest_event_time"),
     ]
+
+
+def counted(delivered: DataFrame) -> dict[str, Any]:
+    """The same in a pass of its own."""
+    return delivered.agg(*counters()).collect()[0].asDict()

@@ -101,21 +101,17 @@ class Ingest:
         """Writes the rows that fit and counts all in the same pass."""
         if delivered is None:
             return {"rows_in": 0, "quarantined": 0}
-        counters = event_frames.counters()
         repeated = self.has_read_nothing and self.store.is_written(
             "replica_events", writer, micro_batch_id
         )
         if repeated:
             # Delta skips a commit that is there, and then nothing is counted on the way.
-            figures: dict[str, Any] = delivered.agg(*counters).collect()[0].asDict()
-        else:
-            seen = Observation()
-            rows = marked(
-                event_frames.events(delivered.observe(seen, *counters)), writer, micro_batch_id
-            )
-            self.store.append("replica_events", rows, writer, micro_batch_id)
-            figures = dict(seen.get)
-        return figures
+            return event_frames.counted(delivered)
+        seen = Observation()
+        observed = delivered.observe(seen, *event_frames.counters())
+        rows = marked(event_frames.events(observed), writer, micro_batch_id)
+        self.store.append("replica_events", rows, writer, micro_batch_id)
+        return dict(seen.get)
 
 
 def kafka_frame(spark: SparkSession, source: KafkaSource, settings: Settings) -> DataFrame:

@@ -3,7 +3,7 @@
 import gzip
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -175,6 +175,26 @@ def test_unusable_files_are_quarantined_whole_and_the_job_goes_on(
         assert [r | {"query": "ingest"} for r in replayed] == list(found.values())
         again = rows(spark, folder / tables, "replica_events")
         assert again == (stored if kept else [])
+
+
+@pytest.fixture
+def planned_anew(spark: SparkSession) -> Iterator[None]:
+    """Spark plans anew between stages, as the jobs have it: what finds no row is left out."""
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    yield
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+
+
+@pytest.mark.usefixtures("planned_anew")
+@pytest.mark.parametrize("junk", [[], ["junk", "{}"]])
+def test_a_replay_takes_a_dump_of_which_no_row_has_an_event_id(
+    spark: SparkSession, folder: Path, junk: list[str]
+) -> None:
+    nameless = [wire.to_row(event) | {"event_id": None} for event in GOOD]
+    lines = [wire.json.dumps({k: v for k, v in r.items() if v is not None}) for r in nameless]
+    (folder / "in" / "a.jsonl").write_text("".join(f"{line}\n" for line in [*junk, *lines]))
+    _, said = run_replay(spark, folder)
+    assert f"{len(GOOD)} applied + 0 duplicates + {len(junk)} quarantined" in said
 
 
 @dataclass(frozen=True)
