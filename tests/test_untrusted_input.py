@@ -23,6 +23,7 @@ from replication.cli import main
 from replication.evidence import event_dumps
 from replication.evidence.broker_logs.line_families import FAMILIES
 from replication.evidence.collecting.archives import Limits, Unpacked
+from replication.evidence.importer import import_evidence
 from replication.evidence.log_directories.digest_reader import restore_cluster_metadata
 from replication.protocol.ground import wire
 from replication.reports.safe_text import UNSEEN
@@ -123,6 +124,19 @@ def test_names_of_files_steer_no_terminal_whatever_bytes_they_are(
         assert steering(run(capsys, "diagnose", evidence, *more)[1]) == set()
     page = (tmp_path / "page.html").read_text()
     assert steering(page) <= {"\t"}
+
+
+@pytest.mark.parametrize("zeros", [1, 16, 17, 40, 63, 64, 5_000])
+def test_zeros_in_a_log_cost_no_other_line(zeros: int, tmp_path: Path) -> None:
+    """The characters of a name, or what a power failure leaves where nothing was written."""
+    evidence = tmp_path / "evidence"
+    shutil.copytree(LOST, evidence)
+    for path in evidence.glob("*/*.log"):
+        lines = path.read_bytes().split(b"\n")
+        lines[1:1] = [b"[2026-11-20 15:18:14,000] INFO x" + bytes(zeros) + b"y (kafka.Kafka)"]
+        path.write_bytes(b"\n".join(lines))
+    facts = [[e.fact for e in import_evidence([each]).events()] for each in (LOST, evidence)]
+    assert facts[0] == facts[1]
 
 
 # --- values that are too much ---------------------------------------------------------------------

@@ -31,7 +31,8 @@ _TEXT_PIECE = 1 << 16
 _SMALL = 1 << 20
 _STAMPS_DIFFER = 1_000_000_000
 _kept: tuple[tuple[int, ...], bytes] = ((), b"")
-_HOLE = re.compile(rb"\0{64,}")
+_HOLE = re.compile(rb"\0{17,}")
+_ZEROS_WITHIN, _TEXT_FOR_A_ZERO = 1024, 64
 
 
 class Part(PosixPath):
@@ -321,6 +322,15 @@ def lines_of(path: Path) -> Iterator[bytes]:
 def without_holes(text: bytes) -> bytes:
     """The text without the runs of zeros that a power failure leaves where nothing was written."""
     return _HOLE.sub(b"", text) if b"\0" in text else text
+
+
+def is_no_text(head: bytes) -> bool:
+    """Whether a file that begins so is none of text: it begins with a zero, as segments and indexes
+    do, or holds many. A few are the characters of somebody's name, or where a write broke off."""
+    text = without_holes(head)[:_ZEROS_WITHIN]
+    if not text:
+        return bool(head)
+    return text.startswith(b"\0") or text.count(0) > len(text) // _TEXT_FOR_A_ZERO
 
 
 def read_up_to(stream: BinaryIO, size: int) -> bytes:

@@ -28,7 +28,13 @@ from replication.evidence.broker_logs.loggers_in_lines import (
     is_shortened,
     trailing_logger,
 )
-from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to, without_holes
+from replication.evidence.opening import (
+    READ_ERRORS,
+    is_no_text,
+    open_unpacked,
+    read_up_to,
+    without_holes,
+)
 
 SAMPLE = 1 << 18
 _SAMPLE_LINES = 600
@@ -181,10 +187,9 @@ def looks_like_broker_log(path: Path) -> bool:
             sample = read_up_to(stream, SAMPLE)
     except READ_ERRORS:
         return False
-    # Segments and indexes begin with zero bytes; log text has none but holes of them.
-    sample = without_holes(sample)
-    if b"\0" in sample[:1024]:
+    if is_no_text(sample):
         return False
+    sample = without_holes(sample)
     layout = detect_layout(sample)
     if layout is None:
         return False

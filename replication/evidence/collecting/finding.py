@@ -15,7 +15,7 @@ from replication.evidence.broker_logs.loggers_in_lines import BROKERS_PREFIX_BYT
 from replication.evidence.collecting.archives import Unpacked, foreign_archive
 from replication.evidence.digest import DIRECTORY_NAME
 from replication.evidence.log_directories.log_directory import find_log_directories
-from replication.evidence.opening import READ_ERRORS, open_unpacked, without_holes
+from replication.evidence.opening import READ_ERRORS, is_no_text, open_unpacked
 from replication.evidence.unreadable import Unreadable
 
 SEGMENT_PARTS = re.compile(
@@ -138,8 +138,7 @@ def is_binary(path: Path) -> bool:
             head = stream.read(1 << 16)
     except READ_ERRORS:
         return False
-    text = without_holes(head)
-    return b"\0" in text[:1024] or (bool(head) and not text)
+    return is_no_text(head)
 
 
 # How the texts begin that Kafka's distribution brings along and that show log lines.
@@ -181,7 +180,7 @@ def why_ignored(path: Path) -> str:
         return (
             "a log segment outside of its partition's folder: put it into a folder TOPIC-PARTITION"
         )
-    if b"\0" in head[:1024]:
+    if is_no_text(head):
         return "binary, of no kind that is known"
     if BROKERS_PREFIX_BYTES.search(head):
         return "a broker's log in a layout that is not read (Kafka's own is [%d] %p %m (%c)%n)"
