@@ -71,7 +71,8 @@ def parser() -> argparse.ArgumentParser:
         description="Evidence (broker logs, log directories, client logs ...) to event files that "
         "stream.py and replay.py read: the events of `replication-analyzer import`, made by many "
         "workers.",
-        epilog="Exit status: 0 done, 2 the call or the input is unusable, 4 a defect of this tool.",
+        epilog="Exit status: 0 done, 2 the call or the input is unusable, 4 a defect of this "
+        "tool, 5 what it depends on failed and may come back.",
     )
     made.add_argument(
         "paths", nargs="+", type=places.folder, metavar="PATH",

@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
         prog="report.py",
         description="One self-contained HTML page about what the tables say now.",
         epilog="Exit status: 0 the page was written, 2 the call or the tables are unusable, "
-        "4 a defect of this tool.",
+        "4 a defect of this tool, 5 what it depends on failed and may come back.",
     )
     made.add_argument(
         "--tables", required=True, type=places.tables_folder, metavar="DIR", help=places.TABLES_HELP

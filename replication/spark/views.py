@@ -261,7 +261,8 @@ def parser() -> argparse.ArgumentParser:
         prog="create_views.py",
         description="Makes the documented views over the Delta tables: as a script for spark-sql, "
         "lasting in a catalog, or as text for an engine of your own.",
-        epilog="Exit status: 0 done, 2 the tables cannot be read, 4 a defect of this tool.",
+        epilog="Exit status: 0 done, 2 the tables cannot be read, 4 a defect of this tool, 5 what "
+        "it depends on failed and may come back.",
     )
     made.add_argument("--tables", type=places.tables_folder, metavar="DIR", help=places.TABLES_HELP)
     made.add_argument(

@@ -11,7 +11,15 @@ from ruamel.yaml import YAML
 
 from replication import submit
 from replication.quality import command as quality
-from replication.spark import import_artifacts, incident_page, maintain, replay, stream, views
+from replication.spark import (
+    failures,
+    import_artifacts,
+    incident_page,
+    maintain,
+    replay,
+    stream,
+    views,
+)
 from tests.container_recipes import RECIPES
 
 ROOT = Path(__file__).parents[2]
@@ -80,3 +88,34 @@ def test_images_are_those_of_the_recipes() -> None:
     for path, name in built:
         text = (ROOT / path).read_text(encoding="utf-8")
         assert f"docker build -f {path} -t {name} ." in text
+
+
+STATUSES = PAGE.partition("## Exit statuses")[2].partition("## Logs")[0]
+
+
+def told_rows() -> dict[str, str]:
+    """By the first cell of each row of the section's tables, the rest of it."""
+    rows = re.findall(r"^\| ([^|]+) \|(.*)\|$", STATUSES, re.MULTILINE)
+    return {word: rest for first, rest in rows for word in first.split(", ")}
+
+
+def statuses_in_the_table(job: str) -> set[int]:
+    """The columns of a job that say something."""
+    [cells] = [
+        rest
+        for name, rest in told_rows().items()
+        if name.strip("`").removeprefix("replication") == job.removeprefix("replication")
+    ]
+    return {number for number, cell in enumerate(cells.split("|")) if cell.strip()}
+
+
+@pytest.mark.parametrize("job", PARSERS)
+def test_the_table_has_the_exit_statuses_that_the_job_tells(job: str) -> None:
+    told = PARSERS[job]().epilog or ""
+    said = told.partition("Exit status: ")[2].partition(".")[0]
+    assert statuses_in_the_table(job) == {int(n) for n in re.findall(r"(?:^|, )(\d) ", said)}
+
+
+def test_each_status_that_ends_badly_has_what_to_do() -> None:
+    bad = {failures.EXIT_UNUSABLE, failures.EXIT_DEFECT, failures.EXIT_TRY_AGAIN}
+    assert {str(status) for status in bad} <= set(told_rows())
