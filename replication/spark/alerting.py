@@ -23,7 +23,7 @@ from replication.spark.event_files import SourceError
 from replication.spark.metrics import Metrics
 from replication.spark.progress import Progress
 from replication.spark.tables import Store
-from replication.spark.webhook import PATIENCE_SECONDS, post
+from replication.spark.webhook import PATIENCE_SECONDS, post, reason_of
 
 STATE = "alerts.json"
 # One notification holds so many alerts, so that no receiver refuses it for its size.
@@ -163,10 +163,8 @@ class Alerting:
             try:
                 post(address, data, max(left, 1.0))
             except (OSError, http.client.HTTPException, ValueError) as error:
-                # What the last two say may hold the address, and that a secret.
-                told = error if isinstance(error, OSError) else type(error).__name__
-                reason = getattr(error, "reason", None) or told
-                self.progress.say(f"alerts: {len(due)} not delivered, tried again: {reason}")
+                told = f"{len(due)} not delivered, tried again: {reason_of(error)}"
+                self.progress.say(f"alerts: {told}")
                 self.not_before = time.monotonic() + self.pause
                 self.pause = min(2 * self.pause, LONGEST_PAUSE)
                 return False

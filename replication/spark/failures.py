@@ -43,6 +43,8 @@ STATE_BROKEN = ("CANNOT_LOAD_STATE_STORE", "STATE_STORE_", "RocksDBException", "
                 "UnknownFormat")  # fmt: skip
 # Hadoop's check of each file of a checkpoint.
 CHECKPOINT_BROKEN = "ChecksumException"
+# Spark keeps the whole names of the files that a query has read.
+CHECKPOINT_MOVED = "Wrong basePath"
 # Files of the tables, Delta's own among them, that are missing, cut or changed.
 TABLES_BROKEN = (
     "DELTA_FILE_NOT_FOUND", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_STATE_RECOVER_ERROR",
@@ -112,6 +114,11 @@ def failed(job: str, error: BaseException, out: TextIO) -> int:
     if CHECKPOINT_BROKEN in text:
         whose = "restore it, or delete the folder of that query in --checkpoint-dir and start anew"
         print(line_of(f"{job}: {cause}; {whose} with --new-run NAME"), file=out, flush=True)
+        return EXIT_UNUSABLE
+    if CHECKPOINT_MOVED in text:
+        whose = "--checkpoint-dir lay elsewhere when it was made: move it back, or start anew with"
+        print(line_of(f"{job}: {cause}; {whose} an empty one and --new-run NAME"), file=out,
+              flush=True)  # fmt: skip
         return EXIT_UNUSABLE
     if any(name in text for name in STATE_BROKEN):
         print(

@@ -8,6 +8,7 @@ is over: a server that sends a byte now and then holds nobody up.
 import http.client
 import socket
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from typing import Any
@@ -77,3 +78,13 @@ def post(address: str, data: bytes, seconds: float = PATIENCE_SECONDS) -> None:
         raise TimeoutError(f"no whole answer within {seconds:.0f} s")
     if sending.error is not None:
         raise sending.error
+
+
+def reason_of(error: Exception) -> str:
+    """Why `post` failed, without the address: that may hold a secret."""
+    if isinstance(error, urllib.error.HTTPError):
+        told = f"the receiver answered {error.code} {error.reason}"
+        moved = ", which is not followed: give the address that takes alerts itself"
+        return f"{told}{moved}" if 300 <= error.code < 400 else told
+    told_by_os = str(error) if isinstance(error, OSError) else type(error).__name__
+    return str(getattr(error, "reason", None) or told_by_os)

@@ -77,6 +77,12 @@ def test_every_job_ends_so(job: Path) -> None:
             "offsets/9; restore it, or delete the folder of that query",
         ),
         (
+            "[STREAM_FAILED] Query terminated\n: java.lang.IllegalArgumentException: Wrong "
+            "basePath file:/b/ingest/admitted for the root path: file:/a/ingest/admitted/0.json",
+            2,
+            "file:/a/ingest/admitted/0.json; --checkpoint-dir lay elsewhere when it was made: move",
+        ),
+        (
             "An error occurred while calling o9.collect.\norg.apache.spark.SparkException: Job\n"
             "Caused by: org.apache.spark.SparkFileNotFoundException: [FAILED_READ_FILE."
             "FILE_NOT_EXIST] Error while reading file file:/t/verdicts/a.parquet",

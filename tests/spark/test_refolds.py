@@ -5,6 +5,7 @@ does it; that comes to an end, and the answer is that of all events at once.
 """
 
 import random
+from itertools import islice, permutations
 from typing import Any
 
 import pytest
@@ -78,13 +79,9 @@ def orders(events: list[Event], chance: random.Random) -> list[Event]:
                           shuffled(events, chance.randrange(1 << 30))))  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_whatever_comes_in_whatever_order_is_settled(seed: int) -> None:
-    chance = random.Random(seed)
-    events = orders(traces(chance), chance)
-    cut = chance.choice((1, 3, 7, 100))
+def is_settled(events: list[Event], cut: int, limit: int, size: int) -> None:
+    """Fails unless the events, so many in a micro-batch, give the answer of all at once."""
     batches = [events[n : n + cut] for n in range(0, len(events), cut)]
-    limit, size = chance.choice((0, 1, 2, 5, 10_000)), chance.choice((1, 2, 5, 9, 10_000))
     part, _ = streamed(batches, limit, size)
     assert not part.asks_for_refold
     assert part.defect is None
@@ -101,6 +98,40 @@ def test_whatever_comes_in_whatever_order_is_settled(seed: int) -> None:
             for rows in (found, expected)
         )
     assert found == expected
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_whatever_comes_in_whatever_order_is_settled(seed: int) -> None:
+    chance = random.Random(seed)
+    events = orders(traces(chance), chance)
+    cut = chance.choice((1, 3, 7, 100))
+    limit, size = chance.choice((0, 1, 2, 5, 10_000)), chance.choice((1, 2, 5, 9, 10_000))
+    is_settled(events, cut, limit, size)
+
+
+FEW = {
+    "a superseded trace": [*made_trace(rounds=0, generation=1)[:3], *made_trace(rounds=0)[:2]],
+    "two of one generation": [
+        *made_trace(rounds=0, trace_id="a")[:3], *made_trace(rounds=0, trace_id="b")[:2]
+    ],
+    "three traces, two generations": [
+        *made_trace(rounds=0, generation=1)[:2], made_trace(rounds=0)[1],
+        *made_trace(rounds=0, trace_id="b", generation=1)[1:3],
+    ],
+    "a conflict and a repetition": [
+        *made_trace(rounds=0)[:3], other_content(made_trace(rounds=0)[1]), made_trace(rounds=0)[2]
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("what", FEW)
+@pytest.mark.parametrize("limit", [0, 1, 2, 10_000])
+def test_every_order_of_a_few_is_settled(what: str, limit: int, step: int) -> None:
+    """Here of the 120 orders one in `step`."""
+    for order in islice(permutations(FEW[what]), 0, None, step):
+        for cut, size in ((1, 1), (1, 10_000), (2, 2), (5, 1)):
+            is_settled(list(order), cut, limit, size)
 
 
 @pytest.mark.parametrize("size", range(1, 12))

@@ -206,6 +206,21 @@ def test_a_dripping_receiver_costs_the_jobs_loop_its_patience_once(
     assert "s3cret" not in said.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [("308 Permanent Redirect", "answered 308 Permanent Redirect, which is not followed: give"),
+     ("503 Later", "tried again: the receiver answered 503 Later\n")],
+)  # fmt: skip
+def test_what_a_receiver_answered_is_said(status: str, said: str, tmp_path: Path) -> None:
+    server, out = Server(f"HTTP/1.1 {status}\r\nLocation: /s3cret\r\n\r\n".encode()), io.StringIO()
+    made = Alerting(Channels(webhook=server.address), tmp_path, Progress(out))
+    made.answer = answered(at_risk(), clock=BEGAN)
+    assert not made.deliver()
+    server.close()
+    assert said in out.getvalue()
+    assert "s3cret" not in out.getvalue()
+
+
 def test_who_connects_and_asks_nothing_keeps_no_other_from_asking(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

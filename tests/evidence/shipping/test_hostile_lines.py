@@ -18,6 +18,7 @@ from tests.evidence.shipping.test_live_join import answers, newest
 from tests.evidence.shipping.test_spool import sent_of
 
 INCIDENT = "unclean_election__2.8.2"
+TOOL_OUTPUT = Path(__file__).parents[1] / "tool_output"
 ACKNOWLEDGED = {"ts": 1, "client": "c", "topic": "other", "partition": 0, "offset": 5,
                 "acks": "all", "status": "acked"}  # fmt: skip
 CONSUMED = {"ts": 1, "client": "c", "topic": "other", "partition": 0, "offset": 5}
@@ -109,9 +110,9 @@ def without_clients(found: Any) -> list[Any]:
     return [(n, [r for r in rows if r[0] not in told]) for n, rows, _ in verdicts_of(found)]
 
 
-def disturbed(good: list[bytes], text: str) -> list[list[ShippedLine | NotALine]]:
-    """Four micro-batches of the good lines, before, among and after which the other one comes, as
-    of each log that there is."""
+def disturbed(good: list[bytes], *texts: str) -> list[list[ShippedLine | NotALine]]:
+    """Four micro-batches of the good lines, before, among and after which the others come, as of
+    each log that there is."""
     size = -(-len(good) // 4)
     found = []
     envelopes = {}
@@ -119,7 +120,11 @@ def disturbed(good: list[bytes], text: str) -> list[list[ShippedLine | NotALine]
         told = json.loads(each)
         name = told.get("file") or told["log"]["file"]["path"]
         envelopes[str(told["host"]), name] = told
-    bad = [json.dumps({**told, "message": text}).encode() for told in envelopes.values()]
+    bad = [
+        json.dumps({**told, "message": text}).encode()
+        for text in texts
+        for told in envelopes.values()
+    ]
     for first in range(0, len(good), size):
         part = good[first : first + size]
         middle = len(part) // 2
@@ -149,6 +154,18 @@ def test_a_line_that_is_something_else_freezes_nothing(
     assert verdicts_of(found) == verdicts_of(expected)
     assert (refused > 0) == (what in REFUSED)
     assert not [note for note in said if "--ack-fields" in note], "that is for each line to say"
+
+
+def test_lines_of_kafkas_tools_freeze_nothing(
+    good: list[bytes], expected: Any, tmp_path: Path
+) -> None:
+    """The first lines of what each release's tools print of logs, and of metadata logs."""
+    outputs = sorted(TOOL_OUTPUT.glob("*.txt"))
+    lines = [line for path in outputs for line in path.read_text().splitlines()[:8]]
+    assert len(lines) > 50
+    found, _, refused = joined(tmp_path, disturbed(good, *lines))
+    assert verdicts_of(found) == verdicts_of(expected)
+    assert refused == 0
 
 
 @pytest.mark.parametrize("what", OF_CLIENTS)
