@@ -4,10 +4,11 @@ No checksum covers leader epochs, and a file of another time lies among the othe
 the two tells of the log is unknown, so the copy counts as unread from there on.
 """
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 
 from replication.evidence.joining.copies import Copy
+from replication.evidence.joining.places import Place
 from replication.evidence.joining.registrations import Recorded
 from replication.evidence.log_directories.log_directory import LEADER_EPOCHS
 from replication.evidence.unreadable import Unreadable
@@ -40,6 +41,21 @@ def doubted(
             "file",
             _RECORDS.format(first) if within == first else _CONTROLLERS.format(first),
         )
+
+
+def still_shown(
+    places: Mapping[str, list[Place]], copies: Sequence[Copy]
+) -> dict[str, list[Place]]:
+    """Of the places of what clients name those that a copy shows: none that counts as unread."""
+
+    def is_shown(place: Place) -> bool:
+        return any(
+            (span.leader_epoch, span.content) == (place.leader_epoch, place.content)
+            for copy in copies
+            for span in clipped(copy.spans, place.offset, place.offset + 1)
+        )
+
+    return {name: [p for p in found if is_shown(p)] for name, found in places.items()}
 
 
 _RECORDS = (

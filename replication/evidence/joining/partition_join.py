@@ -14,7 +14,7 @@ from replication.evidence.clients.client_logs import Acknowledgement
 from replication.evidence.joining.changed_settings import changed_settings, described_by
 from replication.evidence.joining.copies import identify_contents
 from replication.evidence.joining.declared_coverage import is_traced
-from replication.evidence.joining.epoch_misfits import doubted, leaderless
+from replication.evidence.joining.epoch_misfits import doubted, leaderless, still_shown
 from replication.evidence.joining.partition_events import events_of
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.payload_ids import Promise, naming_of
@@ -103,9 +103,11 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
         with_sequences=sequences,
         untold=None if result.naming.unnamed else untold_by(result.acknowledgements),
     )
-    for place in doubted(result.copies, result.described, leaderless(result.recorded)):
-        result.contents.unreadable.append(place)
-        result.contents.damaged.add(str(Path(place.path).parent))
+    unsure = list(doubted(result.copies, result.described, leaderless(result.recorded)))
+    result.contents.unreadable += unsure
+    result.contents.damaged.update(str(Path(place.path).parent) for place in unsure)
+    if unsure:
+        result.contents.places = still_shown(result.contents.places, result.copies)
     nowhere = unplaced(result)
     result.unplaced_by_isr = _of_unplaced(result, [a for a in nowhere if a.acks == "all"])
     result.unanswered = _of_unanswered(unanswered(result))

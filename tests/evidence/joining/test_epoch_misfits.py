@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from replication.evidence.joining.epoch_misfits import doubted, leaderless
+from replication.evidence.joining.epoch_misfits import doubted, leaderless, still_shown
+from replication.evidence.joining.places import Place
 from replication.evidence.joining.registrations import Recorded
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
@@ -74,6 +75,15 @@ def test_an_epoch_in_which_the_controllers_have_no_leader(
 ) -> None:
     assert unread_from(runs, entries, nobody=frozenset({1})) == first
     assert unread_from(runs, entries) is None
+
+
+def test_what_counts_as_unread_tells_no_client_where_its_record_is() -> None:
+    """One bit of a leader epoch gave an acknowledged record an epoch in which nobody has it."""
+    copies: list[Any] = [
+        SimpleNamespace(spans=[Span(0, 4, 0, 0)]), SimpleNamespace(spans=[Span(0, 23, 0, 0)])
+    ]  # fmt: skip
+    named = {"sound": [Place(4, 2, 0), Place(4, 0, 0)], "gone": [Place(4, 2, 0)]}
+    assert still_shown(named, copies) == {"sound": [Place(4, 0, 0)], "gone": []}
 
 
 def test_which_epochs_have_no_leader() -> None:
