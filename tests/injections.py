@@ -128,6 +128,13 @@ DEFENCES = [
     Defence("small files of lines of nearly nothing", "evidence/text_lines.py",
             "if lines <= MANY_LINES or size >= SHORT_LINE * lines:", "if True:",
             "tests/evidence/test_short_lines.py::test_in_an_archive_as_well"),
+    Defence("zeros in a broker's log", "evidence/opening.py",
+            "text.count(0) > len(text) // _TEXT_FOR_A_ZERO", "0 in text",
+            UNTRUSTED + "test_zeros_in_a_log_cost_no_other_line"),
+    Defence("leader epochs of a copy that counts as unread", "evidence/joining/partition_join.py",
+            "    if unsure:\n", "    if False:\n",
+            "tests/test_damage.py::"
+            "test_what_the_checksum_leaves_out_is_a_header_mismatch[21-15]"),
     Defence("lines of events that no machine can hold", "spark/line_bounds.py",
             "- begin > LONGEST_LINE:", "- begin > 1 << 60:",
             BOUNDS + "test_a_line_that_no_machine_can_hold_is_refused_unread"),
