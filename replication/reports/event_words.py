@@ -45,6 +45,7 @@ SUBJECT_WORDS = {
     "sends": "what became of each send",
     "same_directory": "that its directory stayed the same",
     "payload_ids": "what the payload ids name",
+    "clocks": "how the clocks of brokers and clients compare",
     "acknowledged_offsets": "that producers were told the records' own offsets",
 }
 COPY_WORDS = {

@@ -18,6 +18,7 @@ from replication.protocol.ground.model import normalized, uncovered
 
 LISTED = "kafka-log-dirs lists a replica"
 NO_NAMES = "the payload ids are not these records' keys"
+NO_ZONE = "nothing tells in which time zone some broker logs were written"
 
 
 def is_traced(evidence: PartitionEvidence, broker: int) -> bool:
@@ -51,6 +52,8 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
     nowhere = [told for told in (evidence.unplaced_by_isr, _not_in_copies(evidence)) if told]
     if nowhere:
         yield ev.CoverageDeclared("committed_records", None, False, "; ".join(nowhere))
+    if not evidence.clocks_compare and (evidence.acknowledgements or evidence.consumptions):
+        yield ev.CoverageDeclared("clocks", None, False, NO_ZONE)
     if evidence.unanswered:
         yield ev.CoverageDeclared("sends", None, False, evidence.shown(evidence.unanswered))
     if evidence.has_all_producers and "acknowledgements" not in evidence.missing:

@@ -110,8 +110,8 @@ ASSUMPTIONS = {
             "the clocks tell which came first, an acknowledgement or the election of the next "
             "leader, where they are more than two seconds apart",
             "a log that shows an acknowledged record under a leader epoch that began later by the "
-            "clocks",
-            "a copy of a log that still has the record",
+            "clocks; an acknowledgement before the first leader; a time zone that nothing tells",
+            "`--clock-bound MS`, or a copy of a log that still has the record",
         ),
     )
 }

@@ -55,11 +55,14 @@ def written_by(promise: Promise, begun: Begun) -> int | None:
 
 def clocks_tell(state: State) -> bool:
     """Whether the clocks bound where an acknowledged record was written of which no log tells the
-    leader epoch, and no log shows that they are wrong."""
+    leader epoch, and nothing shows that they are wrong: a record in a log under a later leader
+    epoch, or one that was acknowledged before anybody is known to have led."""
     begins, tells = begun(state), False
+    if not begins or not state.coverage.get(("clocks", None), (True, None))[0]:
+        return False
     for promise in _promises(state):
         by, leader_epoch = written_by(promise, begins), promise.span.leader_epoch
-        if by is not None and leader_epoch is not None and leader_epoch > by:
+        if by is not None and by < max(leader_epoch or 0, begins[0][0]):
             return False
         tells = tells or (by is not None and leader_epoch is None)
     return tells
