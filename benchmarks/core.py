@@ -249,7 +249,8 @@ def judged_elections() -> Iterator[str]:
         judging = best(lambda: answer(state), 3)  # noqa: B023
         yield (
             f"{number:6,} elections, {grade:8}: folded in {folding:6.2f} s, judged in "
-            f"{judging * 1000:6.1f} ms ({judging / number * 1e6:.0f} microseconds an election)"
+            f"{judging * 1000:6.1f} ms ({judging / number * 1e6:.0f} microseconds an election), "
+            f"{judging / folding:.1f} times the CPU of folding them"
         )
 
 

@@ -1,12 +1,29 @@
 """What clients were told, as far as it binds histories: of which topic, and written by when."""
 
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from itertools import accumulate
+
 from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.histories.filters.by_offset import Spread
 
 # By so much, ms, clocks differ that are set by the network; an answer takes no longer to be logged.
 CLOCKS_DIFFER_BY = 2_000
-Begun = list[tuple[int, int]]
-"""Leader epoch, and when it began by the clock of whoever tells of it first, ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """When leader epochs began, by the clocks, as far as anything tells: times, ms, in order, and
+    the first of the epochs that began at each of them or later. first: the first epoch of all."""
+
+    times: list[int] = field(default_factory=list)
+    epochs: list[int] = field(default_factory=list)
+    first: int = 0
+
+    def before(self, at: int) -> int | None:
+        """The last leader epoch before all that began after a moment; None where none did."""
+        number = bisect_right(self.times, at)
+        return self.epochs[number] - 1 if number < len(self.times) else None
 
 
 def created_by(state: State, covered: set[int]) -> int | None:
@@ -33,24 +50,23 @@ def is_of(promise: Promise, created_by: int | None) -> bool:
 
 
 def begun(state: State) -> Begun:
-    """When each leader epoch began, by the clocks, as far as anything tells."""
+    """When each leader epoch began, by the clock of whoever tells of it first."""
     found: dict[int, int] = {}
     told = [(r.leader_epoch, r.observed_at) for r in state.story.recorded]
     told += [(term.leader_epoch, term.observed_at) for term in state.history.terms]
     for leader_epoch, at in told:
         if at is not None:
             found[leader_epoch] = min(at, found.get(leader_epoch, at))
-    return sorted(found.items())
+    ordered = sorted((at, leader_epoch) for leader_epoch, at in found.items())
+    epochs = [*accumulate((leader_epoch for _, leader_epoch in reversed(ordered)), min)][::-1]
+    return Begun([at for at, _ in ordered], epochs, min(found, default=0))
 
 
 def written_by(promise: Promise, begun: Begun) -> int | None:
     """The last leader epoch in which the records can have been written, by the clocks: the next
     began surely later. None: nothing tells."""
     told_at = promise.observed_at if promise.until is None else promise.until
-    if told_at is None:
-        return None
-    later = [leader_epoch for leader_epoch, at in begun if at > told_at + CLOCKS_DIFFER_BY]
-    return min(later) - 1 if later else None
+    return None if told_at is None else begun.before(told_at + CLOCKS_DIFFER_BY)
 
 
 def clocks_tell(state: State) -> bool:
@@ -58,11 +74,11 @@ def clocks_tell(state: State) -> bool:
     leader epoch, and nothing shows that they are wrong: a record in a log under a later leader
     epoch, or one that was acknowledged before anybody is known to have led."""
     begins, tells = begun(state), False
-    if not begins or not state.coverage.get(("clocks", None), (True, None))[0]:
+    if not state.coverage.get(("clocks", None), (True, None))[0]:
         return False
     for promise in _promises(state):
         by, leader_epoch = written_by(promise, begins), promise.span.leader_epoch
-        if by is not None and by < max(leader_epoch or 0, begins[0][0]):
+        if by is not None and by < max(leader_epoch or 0, begins.first):
             return False
         tells = tells or (by is not None and leader_epoch is None)
     return tells

@@ -23,7 +23,13 @@ from replication.protocol.histories.filters.by_offset import (
     Steps,
     before_each,
 )
-from replication.protocol.histories.filters.clients import begun, created_by, is_of, written_by
+from replication.protocol.histories.filters.clients import (
+    Begun,
+    begun,
+    created_by,
+    is_of,
+    written_by,
+)
 from replication.protocol.histories.filters.windows import Window, not_heard, windows_of
 
 # A replica that nothing names, where nothing names the assignment.
@@ -46,8 +52,8 @@ class Timeline:
     final_leader: the leader at the end, None where nothing tells. log_start: what lies below was
     removed lawfully. starts_by: by window, the highest start of a leader epoch up to it.
     ends_early: the controller's history is known to go on after its end here. created_by: by which
-    step of the fold the topic is known to be this one; None: by none. begun: leader epochs with the
-    time at which they began, as far as the clocks may be asked.
+    step of the fold the topic is known to be this one; None: by none. begun: when
+    leader epochs began, as far as the clocks may be asked.
     """
 
     state: State
@@ -85,7 +91,7 @@ class Timeline:
     starts_by: list[int] = field(default_factory=list)
     ends_early: bool = False
     created_by: int | None = 0
-    begun: list[tuple[int, int]] = field(default_factory=list)
+    begun: Begun = field(default_factory=Begun)
 
     def start_of(self, leader_epoch: int) -> int | None:
         """The offset at which a leader epoch begins, by any epoch file or log."""
