@@ -9,7 +9,7 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.assumptions import TOPIC_CREATED_ONCE
-from replication.protocol.histories.filters.clients import clocks_tell
+from replication.protocol.histories.filters.clients import begun, clocks_tell
 from replication.protocol.histories.search import Search
 from replication.protocol.judgement.cause import cause_of
 from replication.protocol.judgement.copies import surviving_copies
@@ -200,3 +200,11 @@ def test_what_shows_a_clock_to_be_wrong_withdraws_it(shown: tuple[int, ev.Fact])
     at, fact = 60_000 + 1_000 * shown[0], shown[1]
     apply(state, ev.Event("shown", "trace", "", "t", "", 0, 99, fact, at, "forensic"))
     assert not clocks_tell(state)
+
+
+@pytest.mark.parametrize("kind", [None, "unknown"])
+def test_a_change_of_the_isr_tells_of_no_beginning(kind: str | None) -> None:
+    """The controller's history may begin in the midst of a leader epoch, hours after its election."""
+    facts = [(0, elected(1, 0, "initial")), (9, ev.LeadershipRecorded(1, 4, (1,), 8, kind)),
+             (20, elected(1, 5))]  # fmt: skip
+    assert begun(timed(facts)).before(61_000) == 4

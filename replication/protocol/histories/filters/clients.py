@@ -50,13 +50,13 @@ def is_of(promise: Promise, created_by: int | None) -> bool:
 
 
 def begun(state: State) -> Begun:
-    """When each leader epoch began, by the clock of whoever tells of it first."""
+    """When each leader epoch began whose election is recorded; other records of the controller, and
+    what brokers tell of their role, may come long after it."""
     found: dict[int, int] = {}
-    told = [(r.leader_epoch, r.observed_at) for r in state.story.recorded]
-    told += [(term.leader_epoch, term.observed_at) for term in state.history.terms]
-    for leader_epoch, at in told:
-        if at is not None:
-            found[leader_epoch] = min(at, found.get(leader_epoch, at))
+    for told in state.story.recorded:
+        if told.observed_at is not None and told.election_kind not in (None, "unknown"):
+            at = found.get(told.leader_epoch, told.observed_at)
+            found[told.leader_epoch] = min(at, told.observed_at)
     ordered = sorted((at, leader_epoch) for leader_epoch, at in found.items())
     epochs = [*accumulate((leader_epoch for _, leader_epoch in reversed(ordered)), min)][::-1]
     return Begun([at for at, _ in ordered], epochs, min(found, default=0))
