@@ -204,7 +204,7 @@ def test_what_shows_a_clock_to_be_wrong_withdraws_it(shown: tuple[int, ev.Fact])
 
 @pytest.mark.parametrize("kind", [None, "unknown"])
 def test_a_change_of_the_isr_tells_of_no_beginning(kind: str | None) -> None:
-    """The controller's history may begin in the midst of a leader epoch, hours after its election."""
+    """A history may begin in the midst of a leader epoch, hours after its election."""
     facts = [(0, elected(1, 0, "initial")), (9, ev.LeadershipRecorded(1, 4, (1,), 8, kind)),
              (20, elected(1, 5))]  # fmt: skip
     assert begun(timed(facts)).before(61_000) == 4
