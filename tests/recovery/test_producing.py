@@ -25,7 +25,7 @@ from tests.recovery.made_cluster import (
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
     library = library_of(made)
-    monkeypatch.setattr(produce_command, "client", lambda: library)
+    monkeypatch.setattr(produce_command, "client", lambda _: library)
     monkeypatch.setattr(producing, "RECORDS_IN_BATCH", 5)
     monkeypatch.setattr(producing, "_PAUSE", 0.0)
     return made

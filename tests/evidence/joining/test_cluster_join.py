@@ -28,7 +28,7 @@ def test_every_partition_that_anything_names_is_joined() -> None:
 
 
 def test_only_one_topic_is_joined_where_that_is_asked_for() -> None:
-    joined = join_cluster(collection(), "c", files=set(), only_topic="u")
+    joined = join_cluster(collection(), "c", files=set(), only_topics=frozenset({"u"}))
     assert [p.topic for p in joined.partitions] == ["u"]
     assert not joined.partitions[0].has_all_producers
 
