@@ -99,7 +99,7 @@ def test_a_loss_tells_when_producers_were_told_and_what_it_assumes() -> None:
     told_at = (loss["acknowledged_from"], loss["acknowledged_until"])
     assert told_at == (f"{day}1.000Z", f"{day}2.000Z")
     # That no disk had lost it before the election is assumed, for the cause alone; that it was a
-    # record of this topic, since no line of a broker and nothing else tells since when there is one.
+    # record of this topic, since no line of a broker tells of its creation.
     assert (loss["tier"], loss["cause"], loss["assuming"]) == (
         "acknowledged_by_isr", "unclean_election", ["disks_keep", "topic_created_once"],
     )  # fmt: skip
