@@ -4,6 +4,7 @@ keeping nothing. What real brokers do is in test_real_drill.py."""
 import json
 import os
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,7 +137,12 @@ def test_a_drill_that_ends_early_says_what_it_did_and_how_to_go_on(
     with open(os.devnull) as nothing:
         monkeypatch.setattr("sys.stdin", nothing)
         path = plan(tmp_path, bootstrap, f"[[fault]]\npause = 0.5\n{fault}\n")
-        assert main(["drill", str(path)]) == 2
+        # What a shell starts in the background is told to ignore an interruption.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            assert main(["drill", str(path)]) == 2
+        finally:
+            signal.signal(signal.SIGINT, before)
     err = capsys.readouterr().err
     assert said in err
     assert "Begun, and perhaps carried out: fault 1 of 1." in err
