@@ -16,8 +16,8 @@ How a verdict comes about, in the order of the files:
    `moves/by_rule.py`; what its own steps admit is in `filters/own_steps.py`; `engine.py` walks, and
    knows no word of Kafka. What can have happened before evidence names an offset is the same
    for all offsets above it: `beginnings.py` keeps it for them.
-4. The last copies of the logs and what clients were told are asked at the end: what is left are the
-   ends that the evidence admits.
+4. The last copies of the logs and what clients were told (`filters/clients.py`: of which topic, and
+   written by when) are asked at the end: what is left are the ends that the evidence admits.
 5. `ask.py` puts a question to them, with the assumptions of `assumptions.py` and with fewer.
 
 Less evidence admits more histories, so nothing needs a rule for evidence that is withheld. A move

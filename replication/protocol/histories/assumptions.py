@@ -111,7 +111,7 @@ ASSUMPTIONS = {
             "leader, where they are more than two seconds apart",
             "a log that shows an acknowledged record under a leader epoch that began later by the "
             "clocks; an acknowledgement before the first leader; a time zone that nothing tells",
-            "`--clock-bound MS`, or a copy of a log that still has the record",
+            "a copy of a log that has the record, or one of a later time that ends past its offset",
         ),
     )
 }
