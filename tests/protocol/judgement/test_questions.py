@@ -9,7 +9,7 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.assumptions import TOPIC_CREATED_ONCE
-from replication.protocol.histories.filters.clients import begun, clocks_tell
+from replication.protocol.histories.filters.clients import begun, clocks_tell, written_by
 from replication.protocol.histories.search import Search
 from replication.protocol.judgement.cause import cause_of
 from replication.protocol.judgement.copies import surviving_copies
@@ -111,7 +111,7 @@ def test_what_two_leaders_wrote_is_two_records_though_one_answer_names_neither()
     )  # fmt: skip
 
 
-# Two replicas end below what a client was told of, and nothing else is here.
+# All replicas end below an acknowledged record, and nothing else is here.
 SHORT: list[ev.Fact] = [
     *given(), ev.RecordsAcknowledged(4, 6, "all", 0, 7),
     *(copy(r, (0, 4, 0, 3), mark=4) for r in (1, 2, 3)),
@@ -149,6 +149,21 @@ def timed(facts: Sequence[tuple[int, ev.Fact]]) -> State:
     return state
 
 
+def answered(
+    first: int, end: int, leader_epoch: int | None, content: int, second: int
+) -> ev.RecordsAcknowledged:
+    """Records whose last answer at acks=all a client had at that second."""
+    at = 60_000 + 1_000 * second
+    return ev.RecordsAcknowledged(first, end, "all", leader_epoch, content, None, at)
+
+
+def test_nothing_is_bound_where_the_last_answer_has_no_time() -> None:
+    state = timed([(1, elected(1, 0, "initial")), (2, ev.RecordsAcknowledged(0, 2, "all", 0, 0)),
+                   (20, elected(2, 1))])  # fmt: skip
+    (promise,) = state.history.acknowledgements
+    assert written_by(promise, begun(state)) is None
+
+
 def lost_with_power(acknowledged_at: int) -> State:
     """The only replica comes back with less, and its log is copied as it runs."""
     given = [
@@ -161,7 +176,7 @@ def lost_with_power(acknowledged_at: int) -> State:
         *((0, fact) for fact in given), (1, elected(1, 0, "initial", (1,))),
         (1, ev.ReplicaStarted(1, log_end_offset=0)), (1, ev.BecameLeader(1, 0, 0, 0)),
         (5, ev.RecordsAcknowledged(0, 4, "all", 0, 0)),
-        (acknowledged_at, ev.RecordsAcknowledged(4, 6, "all", None, 7)),
+        (acknowledged_at, answered(4, 6, None, 7, acknowledged_at)),
         (20, ev.ReplicaStopped(1, "process_crash")),
         (22, ev.ReplicaStarted(1, log_end_offset=4, clean=False)),
         (30, elected(1, 1, "clean", (1,))), (30, ev.BecameLeader(1, 1, 4, 4)),
@@ -187,10 +202,10 @@ def test_no_clock_is_asked_of_what_is_close_or_came_after(acknowledged_at: int) 
 @pytest.mark.parametrize(
     "shown",
     [
-        # A later leader has written what the client was told of at 11.
-        (11, ev.RecordsAcknowledged(6, 7, "all", 1, 9)),
+        # A later leader has written what was acknowledged at 11.
+        (11, answered(6, 7, 1, 9, 11)),
         # Nobody is known to have led before 1; clocks that differ by less than two seconds may.
-        (-5, ev.RecordsAcknowledged(6, 7, "all", None, 9)),
+        (-5, answered(6, 7, None, 9, -5)),
         (0, ev.CoverageDeclared("clocks", None, False, "no time zone")),
     ],
 )

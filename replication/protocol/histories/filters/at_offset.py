@@ -28,7 +28,7 @@ Label = tuple[int | None, int | None]
 
 
 class Claim(NamedTuple):
-    """What a client was told of a record at the offset. how: acks_all, acks_1 or consumed. sure:
+    """What a client knows of a record at the offset. how: acks_all, acks_1 or consumed. sure:
     it was a record of this topic, and not of an earlier one of the same name. by: the last leader
     epoch in which it can have been written; None: nothing tells."""
 

@@ -44,7 +44,7 @@ def created_by(state: State, covered: set[int]) -> int | None:
 
 
 def is_of(promise: Promise, created_by: int | None) -> bool:
-    """Whether a client was surely told of a record of this topic. created_by: by which step of the
+    """Whether the records are surely of this topic. created_by: by which step of the
     fold it is known to be this one."""
     return created_by is not None and promise.at >= created_by
 
@@ -64,9 +64,8 @@ def begun(state: State) -> Begun:
 
 def written_by(promise: Promise, begun: Begun) -> int | None:
     """The last leader epoch in which the records can have been written, by the clocks: the next
-    began surely later. None: nothing tells."""
-    told_at = promise.observed_at if promise.until is None else promise.until
-    return None if told_at is None else begun.before(told_at + CLOCKS_DIFFER_BY)
+    began surely later. None: nothing tells, as where it is not known when the last was answered."""
+    return None if promise.until is None else begun.before(promise.until + CLOCKS_DIFFER_BY)
 
 
 def clocks_tell(state: State) -> bool:

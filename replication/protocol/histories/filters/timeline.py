@@ -37,7 +37,7 @@ UNSEEN_REPLICA = -1
 
 # Leader epoch and content of a record, as far as they are known.
 Label = tuple[int | None, int | None]
-# How a client was told of a record, its leader epoch and content, by which broker; and whether it
+# How a client knows of a record, its leader epoch and content, by which broker; and whether it
 # was surely a record of this topic, and not of one of the same name that was deleted before; the
 # last leader epoch in which it can have been written.
 Told = tuple[str, int | None, int | None, int | None, bool, int | None]
