@@ -57,12 +57,13 @@ def changed_copy(incident: str, change: Change, into: Path) -> Path:
     return evidence
 
 
-def folded_with(incident: str, change: Change) -> list[FoldedPartition]:
-    """The changed incident's partitions, nothing taken for granted; none where nothing is left."""
+def folded_with(incident: str, change: Change, *, strict: bool = True) -> list[FoldedPartition]:
+    """The changed incident's partitions; none where nothing is left. strict: nothing is taken for
+    granted."""
     with tempfile.TemporaryDirectory() as into:
         evidence = changed_copy(incident, change, Path(into))
         try:
-            return fold_all(import_evidence([evidence]).events(), strict=True)
+            return fold_all(import_evidence([evidence]).events(), strict=strict)
         except NoEvidence:
             return []
 

@@ -130,8 +130,11 @@ def test_a_dump_gives_the_loss_and_where_its_proof_stands(tmp_path: Path) -> Non
 
 def test_a_dump_shows_what_diverged() -> None:
     change = dumps_for_directories(DIVERGENCE, ["broker-2"])
-    assert decided(DIVERGENCE, change) == ["VIOLATED", "VIOLATED", "VIOLATED"]
-    (found,) = folded_with(DIVERGENCE, change)
+    assert decided(DIVERGENCE, change) == ["VIOLATED", "VIOLATED", "UNKNOWN"]
+    (found,) = folded_with(DIVERGENCE, change, strict=False)
+    (verdict,) = [v for v in found.answer.verdicts if v["invariant"] == "log_matching"]
+    # Nothing tells when a dump was made: its broker may have lived on.
+    assert (verdict["verdict"], verdict["assuming"]) == ("VIOLATED", ["copies_are_current"])
     (divergence,) = found.answer.divergences
     assert (divergence["first_offset"], divergence["end_offset"]) == (9, 10)
 
@@ -243,8 +246,7 @@ def test_where_nobody_knows_who_led_a_part_shows_what_it_shows(
     change = without_lines(changed_dump(SEVERAL_SEGMENTS, *cut))
     found = living(folded_with(SEVERAL_SEGMENTS, change), "s-0")
     assert found is not None
-    said = verdicts_of(found)["log_matching"]
-    assert "nothing tells records of replicas 1 and 2 apart" in said
+    assert verdicts_of(found)["log_matching"].startswith("UNKNOWN")
 
 
 def test_a_loss_beyond_a_part_is_undetermined() -> None:
@@ -381,7 +383,8 @@ def test_equal_dumps_and_gzip_are_one(tmp_path: Path) -> None:
             text = str(real_dump(DIVERGENCE, "broker-2"))
             (evidence / "broker-2" / name).write_text(text)
 
-    assert decided(DIVERGENCE, twice)[2] == "VIOLATED"
+    (found,) = folded_with(DIVERGENCE, twice, strict=False)
+    assert verdicts_of(found)["log_matching"] == "VIOLATED"
 
 
 def test_the_path_in_the_dump_names_the_broker_whose_directory_it_is(tmp_path: Path) -> None:

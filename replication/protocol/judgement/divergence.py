@@ -5,9 +5,7 @@ would keep it; what the next truncation removes is pending and no violation. Equ
 different leader epochs (which the CRC does not cover) are a header mismatch: undecidable.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 
 from replication.protocol.folding.conformance.truncations import comes_to_rest
 from replication.protocol.ground.leader_epoch_cache import EpochCache, assign
@@ -17,7 +15,6 @@ from replication.protocol.ground.versions import Behaviour, behaviour
 from replication.protocol.judgement.reference import (
     Reference,
     lived_on_unseen,
-    tail_is_known,
 )
 from replication.protocol.rules.out_of_range_reset import out_of_range_reset
 
@@ -29,9 +26,9 @@ _EVERY_RULE = ("0.10.2", "0.11.0", "2.0.0", "2.8.2", "4.1.1")
 class Divergence:
     """Offsets [first_offset, end_offset) at which replicas a and b differ.
 
-    status: settled, pending or header_mismatch. unsure: whether the next truncation removes it
-    depends on a leader's log, or a version, that is not known, or on the rest of a log of which
-    only a part was seen, or whether compaction has since; then it is called pending.
+    status: settled, pending or header_mismatch. One of which a leader's log, or a version, that is
+    not known may make the next truncation remove it, or one side of which compaction may have taken
+    since, is pending.
     """
 
     a: int
@@ -39,7 +36,6 @@ class Divergence:
     first_offset: int
     end_offset: int
     status: str
-    unsure: bool = False
 
 
 def comparable(state: State) -> list[Replica]:
@@ -53,42 +49,6 @@ def comparable(state: State) -> list[Replica]:
     return [r for r in known if r.replica in assigned]
 
 
-def incomparable(state: State) -> tuple[int, int, int, int] | None:
-    """The first (replica, replica, first offset, end offset) where nothing tells records apart.
-
-    Traced appends before message format v2 have neither leader epoch nor bytes.
-    """
-    known = comparable(state)
-    without_epochs = {r.replica for r in known if any(s.leader_epoch is None for s in r.log.spans)}
-    for i, a in enumerate(known):
-        for b in known[i + 1 :]:
-            if not without_epochs & {a.replica, b.replica}:
-                continue
-            for first, end, left, right in overlaps(a.log.spans, b.log.spans):
-                if same_record(left, right) is None and None in (left.content, right.content):
-                    return a.replica, b.replica, first, end
-    return None
-
-
-def unseen_ends(state: State, ref: Reference) -> tuple[int, int, int] | None:
-    """The first (replica, other replica, offset): from there on nobody saw what the first holds.
-
-    Only a part of its log was dumped, and the other's goes on, or may. What a leader whose log's
-    end is known does not reach, truncation removes.
-    """
-    limit = None
-    if ref.replica is not None and tail_is_known(state, ref.replica):
-        limit = ref.replica.log.log_end_offset
-    known = comparable(state)
-    for part in (r for r in known if r.partial):
-        end = max((s.end_offset for s in part.log.spans), default=part.log.log_start_offset)
-        for other in known:
-            goes_on = other.partial or any(s.end_offset > end for s in other.log.spans)
-            if other is not part and goes_on and (limit is None or end < limit):
-                return part.replica, other.replica, end
-    return None
-
-
 def divergences(state: State, ref: Reference) -> list[Divergence]:
     """Every difference between the known logs of the partition's replicas."""
     known = comparable(state)
@@ -98,20 +58,12 @@ def divergences(state: State, ref: Reference) -> list[Divergence]:
     result: list[Divergence] = []
     for i, a in enumerate(known):
         for b in known[i + 1 :]:
-            in_part = any(r is not None and r.partial for r in (a, b, ref.replica))
-            found = _between(a, b, _kept_both(state, a, b, ref, known), in_part)
-            found = _above(found, ref)
+            found = _above(_between(a, b, _kept_below_by_both(state, a, b, ref, known)), ref)
             if not (state.still_has_records(a) and state.still_has_records(b)):
-                found = [_may_be_gone(d) for d in found]
+                for d in found:
+                    d.status = "pending" if d.status == "settled" else d.status
             result += found
     return result
-
-
-def _may_be_gone(found: Divergence) -> Divergence:
-    """A difference of which compaction may have taken one side since, and with it all of it."""
-    if found.status != "settled":
-        return found
-    return replace(found, status="pending", unsure=True)
 
 
 def _above(found: list[Divergence], ref: Reference) -> list[Divergence]:
@@ -122,7 +74,7 @@ def _above(found: list[Divergence], ref: Reference) -> list[Divergence]:
     for d in found:
         if d.status == "settled" and d.first_offset < floor:
             below = min(d.end_offset, floor)
-            result.append(Divergence(d.a, d.b, d.first_offset, below, "pending", False))
+            result.append(Divergence(d.a, d.b, d.first_offset, below, "pending"))
             if below == d.end_offset:
                 continue
             d.first_offset = below
@@ -136,35 +88,39 @@ def _possible(state: State, replica: Replica) -> list[Behaviour]:
     return [flags] if flags is not None else [behaviour(v) for v in _EVERY_RULE]
 
 
-def _pairs(a: list[Behaviour], b: list[Behaviour]) -> Iterable[tuple[Behaviour, Behaviour]]:
-    """Each with each; where nothing tells either release, one and the same."""
-    return zip(a, b, strict=True) if len(a) == len(b) else product(a, b)
+def keeps_below(state: State, replica: Replica, leader: Replica) -> tuple[int, int]:
+    """Below which offset a replica that follows a leader surely keeps its records, and from which
+    offset on it surely cuts them.
 
-
-def _kept_both(
-    state: State, a: Replica, b: Replica, ref: Reference, known: list[Replica]
-) -> tuple[int, int]:
-    """Below which offset a difference of a and b surely stays, and from where it surely goes.
-
-    The two differ where the leader's log or the version is not known: then every replica may lead,
-    by every rule; and a leader whose log nobody has seen may make a follower cut anything.
+    The two differ where the release, the high watermark that it cuts to or a part of a log is not
+    known. A broker that runs on cuts to its high watermark as it is by now: no copy may show it.
     """
-    least = most = None
-    leaders = [ref.replica] if ref.replica is not None else known
-    rules = [(r, _possible(state, r)) for r in (a, b)]
-    for leader in leaders:
-        for of_a, of_b in _pairs(*(by for _, by in rules)):
-            kept = min(_kept_below(a, leader, of_a), _kept_below(b, leader, of_b))
-            may = min(_may_keep_below(state, r, leader, f) for r, f in ((a, of_a), (b, of_b)))
-            least = kept if least is None else min(least, kept)
-            most = may if most is None else max(most, may)
-    if any(_rests_on_unknown_high_watermark(r, x, by) for r, by in rules for x in leaders):
-        least = 0
+    end, possible = replica.log.log_end_offset, _possible(state, replica)
+    if _rests_on_unknown_high_watermark(replica, leader, possible):
+        return 0, end
+    kept = [_kept_below(replica, leader, flags) for flags in possible]
+    by_high_watermark = any(f.truncation == "truncate_to_high_watermark" for f in possible)
+    runs_on = replica.captured and replica.stopped is not True
+    runs_on = runs_on and not state.is_traced(replica.replica)
+    if replica.partial or leader.partial or (by_high_watermark and runs_on):
+        return min(kept), end
+    return min(kept), max(kept)
+
+
+def _kept_below_by_both(
+    state: State, a: Replica, b: Replica, ref: Reference, known: list[Replica]
+) -> int:
+    """Below which offset a difference of a and b surely stays.
+
+    Where the leader's log is not known, every replica may lead, and a leader whose log nobody has
+    seen may make a follower cut anything.
+    """
     if ref.leader is not None and ref.replica is None:
-        by_rule = {flags.truncation for _, by in rules for flags in by}
-        if by_rule != {"truncate_to_high_watermark"}:
-            least = 0
-    return least or 0, most or 0
+        rules = {flags.truncation for r in (a, b) for flags in _possible(state, r)}
+        if rules != {"truncate_to_high_watermark"}:
+            return 0
+    leaders = [ref.replica] if ref.replica is not None else known
+    return min((keeps_below(state, r, x)[0] for r in (a, b) for x in leaders), default=0)
 
 
 def is_cut_by_following(state: State, ref: Reference, replica: Replica, offset: int) -> bool:
@@ -191,41 +147,33 @@ def _is_cut(state: State, replica: Replica, leader: Replica, offset: int, flags:
     return reset.action != "halt" and offset >= end
 
 
-def _between(a: Replica, b: Replica, kept: tuple[int, int], in_part: bool) -> list[Divergence]:
-    """The differences of a and b. in_part: only a part of a log that decides was seen."""
+def _between(a: Replica, b: Replica, kept_below: int) -> list[Divergence]:
+    """The differences of a and b, of which those below an offset stay."""
     start = max(a.log.log_start_offset, b.log.log_start_offset)
-    least, most = kept
     result: list[Divergence] = []
     for first, end, left, right in overlaps(a.log.spans, b.log.spans):
         first = max(first, start)
-        if first >= end:
-            continue
         same = same_record(left, right)
         mismatch = same is None and left.content is not None and left.content == right.content
-        if same is True or (same is None and not mismatch):
+        if first >= end or same is True or (same is None and not mismatch):
             continue
         parts = (
-            [(first, end, "header_mismatch", False)]
+            [(first, end, "header_mismatch")]
             if mismatch
             else [
-                (first, min(end, least), "settled", False),
-                (max(first, least), min(end, most), "pending", True),
-                (max(first, most), end, "pending", in_part),
+                (first, min(end, kept_below), "settled"),
+                (max(first, kept_below), end, "pending"),
             ]
         )
-        for x, y, status, unsure in parts:
+        for x, y, status in parts:
             if x < y:
-                _add(result, Divergence(a.replica, b.replica, x, y, status, unsure))
+                _add(result, Divergence(a.replica, b.replica, x, y, status))
     return result
 
 
 def _add(result: list[Divergence], new: Divergence) -> None:
     last = result[-1] if result else None
-    if (
-        last
-        and last.end_offset == new.first_offset
-        and (last.status, last.unsure) == (new.status, new.unsure)
-    ):
+    if last and last.end_offset == new.first_offset and last.status == new.status:
         last.end_offset = new.end_offset
     else:
         result.append(new)
@@ -243,16 +191,6 @@ def _kept_below(replica: Replica, leader: Replica, flags: Behaviour) -> int:
     if not cache or not leaders:
         return min(end, replica.high_watermark if replica.high_watermark is not None else end)
     return comes_to_rest(cache, end, leaders, leader.log.log_end_offset, flags)
-
-
-def _may_keep_below(state: State, replica: Replica, leader: Replica, flags: Behaviour) -> int:
-    """The same at most: a broker that runs on cuts to its high watermark as it is by now, which the
-    checkpoint in its copy may not have reached."""
-    by_mark = flags.truncation == "truncate_to_high_watermark"
-    runs_on = replica.captured and replica.stopped is not True
-    if by_mark and runs_on and not state.is_traced(replica.replica):
-        return replica.log.log_end_offset
-    return _kept_below(replica, leader, flags)
 
 
 def _when_it_leads(leader: Replica, replica: Replica, flags: Behaviour) -> EpochCache:

@@ -7,7 +7,7 @@ from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.ask import Histories
 from replication.protocol.histories.filters.timeline import Timeline
 from replication.protocol.histories.stretches import KEPT, Outcomes, Stretch
-from replication.protocol.judgement.questions import BROKEN, OF_LOSSES, QUESTIONS
+from replication.protocol.judgement.questions import BROKEN, MATCHING, QUESTIONS, agree_for_sure
 
 Answer = tuple[Outcomes, frozenset[str]]
 
@@ -35,17 +35,23 @@ class Fates:
         return self.histories.line(self.histories.rungs()[0])
 
     def answer(self, name: str) -> Iterable[tuple[Fate, Outcomes, frozenset[str]]]:
-        """Each run with what is answered there; asked when it is first wanted, about losses all
-        that there is to ask at once: it is followed but once."""
-        together = OF_LOSSES if name in OF_LOSSES else (name,)
+        """Each run with what is answered there; asked when it is first wanted, all that there is to
+        ask at once: it is followed but once."""
         for fate in self.runs:
-            if name not in fate.answers:
-                fate.answers |= {each: self._ask(fate.stretch, each) for each in together}
+            if not fate.answers:
+                fate.answers = {each: self._ask(fate.stretch, each) for each in QUESTIONS}
             yield fate, *fate.answers[name]
 
     def _ask(self, stretch: Stretch, name: str) -> Answer:
         if stretch.end is not None and stretch.end <= self.line.log_start:
             return KEPT, frozenset()  # Removed lawfully.
+        assigned = self.line.assigned
+        if (
+            name == MATCHING
+            and assigned
+            and agree_for_sure(self.histories.state, assigned, stretch.first)
+        ):
+            return KEPT, frozenset()
         known = self._known.setdefault(name, {})
         outcomes, assuming = self.histories.decide(stretch, QUESTIONS[name], known)
         before = known.get(outcomes, frozenset()) if outcomes == KEPT else frozenset()

@@ -1,6 +1,6 @@
 """The log that counts now, and how far each replica's log is known."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from replication.protocol.ground.events import UNCLEAN_KINDS
 from replication.protocol.ground.model import Span
@@ -12,16 +12,11 @@ UNSURE_KINDS = (*UNCLEAN_KINDS, "unknown", None)
 
 @dataclass(slots=True)
 class Reference:
-    """The log that counts now: the current leader's, else that of the last valid leader.
-
-    candidates: where nothing names a leader, every replica that may be it, if all their logs are
-    known; then only what holds for each of them is decided.
-    """
+    """The log that counts now: the current leader's, else that of the last valid leader."""
 
     leader: int | None
     replica: Replica | None
     term: LeaderTerm | None
-    candidates: list[Replica] = field(default_factory=list)
 
     @property
     def spans(self) -> list[Span]:
@@ -70,7 +65,7 @@ def reference(state: State) -> Reference:
 
 
 def _by_description(state: State, newest: int) -> Reference:
-    """The leader that kafka-topics named, where nothing else names one; else whoever may lead.
+    """The leader that kafka-topics named, where nothing else names one.
 
     A leader's own epoch cache names its epoch: a description that names a broker without the newest
     epoch is from before the logs were copied.
@@ -78,7 +73,7 @@ def _by_description(state: State, newest: int) -> Reference:
     leader = state.settings.leader
     replica = state.replicas.get(leader) if leader is not None else None
     if leader is None or (state.log_is_known(replica) and _latest_epoch(replica) < newest):
-        return Reference(None, None, None, _candidates(state))
+        return Reference(None, None, None)
     return Reference(leader, replica if state.log_is_known(replica) else None, None)
 
 
@@ -120,16 +115,6 @@ def newest_leader_epoch(state: State) -> int:
     """The highest leader epoch that anything names: a line, a log, an epoch cache; -1 if none."""
     named = [t.leader_epoch for t in state.history.terms]
     return max([*named, *map(_latest_epoch, state.replicas.values())], default=-1)
-
-
-def _candidates(state: State) -> list[Replica]:
-    """Every assigned replica, if the assignment and all their logs are known; else none."""
-    assigned = [state.replicas.get(r) for r in state.settings.assigned_replicas or ()]
-    return [r for r in assigned if r is not None] if _all_logs_known(state, assigned) else []
-
-
-def _all_logs_known(state: State, replicas: list[Replica | None]) -> bool:
-    return all(state.log_is_known(r) for r in replicas)
 
 
 def tail_is_known(state: State, replica: Replica) -> bool:

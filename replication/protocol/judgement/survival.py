@@ -44,7 +44,7 @@ def judge_promise(view: View, promise: Promise, rows: list[Loss]) -> Verdict:
         verdict = holds(name, f"no history that fits the evidence loses {promise.records}")
         verdict.assuming = sorted(fates.assumed_to_hold(name))
         return verdict
-    return _open(view, promise)
+    return open_verdict(view, name, "the record is kept", "it is lost")
 
 
 def unknown_log(view: View) -> tuple[str, list[str]] | None:
@@ -63,9 +63,9 @@ def unknown_log(view: View) -> tuple[str, list[str]] | None:
     return reason, [*dict.fromkeys([artefact, *wanted])]
 
 
-def _open(view: View, promise: Promise) -> Verdict:
-    fates, name = view.fates, promise.name
-    stretches = [fate.stretch for fate in fates.undecided(name)]
+def open_verdict(view: View, name: str, kept: str, broken: str) -> Verdict:
+    """UNKNOWN, with one history of each kind. kept, broken: how they end, in words."""
+    stretches = [fate.stretch for fate in view.fates.undecided(name)]
     contradicted = [s for s in stretches if s.contradicted]
     if contradicted:
         first = contradicted[0]
@@ -88,24 +88,24 @@ def _open(view: View, promise: Promise) -> Verdict:
     both = two_histories(first, name)
     verdict = unknown(
         name,
-        f"{_where(first.first, first.end)}: {_parting(both)}",
+        f"{_where(first.first, first.end)}: {_parting(both, kept, broken)}",
         both.settled_by,
     )
     verdict.histories = both.as_json()
     return verdict
 
 
-def _parting(both: TwoHistories) -> str:
+def _parting(both: TwoHistories, kept: str, broken: str) -> str:
     """Where the two histories part, in words."""
-    kept, broken = both.parts
-    if not kept and not broken:
-        return "a history that loses a record and one that loses none both fit the evidence"
-    at = (*kept, *broken)[0]
-    mine = "; ".join(map(words, kept[:2])) or "nothing of this happens"
-    other = "; ".join(map(words, broken[:2])) or "nothing of this happens"
+    mine, other = both.parts
+    if not mine and not other:
+        return f"a history in which {kept} and one in which {broken} both fit the evidence"
+    at = (*mine, *other)[0]
+    here = "; ".join(map(words, mine[:2])) or "nothing of this happens"
+    there = "; ".join(map(words, other[:2])) or "nothing of this happens"
     return (
-        f"two histories fit the evidence; in leader epoch {at.leader_epoch}, either {mine} "
-        f"(and the record is kept), or {other} (and it is lost)"
+        f"two histories fit the evidence; in leader epoch {at.leader_epoch}, either {here} "
+        f"(and {kept}), or {there} (and {broken})"
     )
 
 

@@ -44,23 +44,3 @@ def view_of(state: State, *, strict: bool = False) -> View:
         view.losses = losses(fates)
     view.divergences = divergences(state, ref)
     return view
-
-
-def uncaptured(state: State) -> list[int]:
-    """Assigned replicas whose log was not handed over."""
-    return [r for r in _assigned(state) if not state.log_is_known(state.replicas.get(r))]
-
-
-def assignment_is_known(state: State) -> bool:
-    """Whether anything names the brokers that have a replica."""
-    return bool(_assigned(state))
-
-
-def _assigned(state: State) -> tuple[int, ...]:
-    assigned = state.settings.assigned_replicas or tuple(sorted(state.ever_assigned))
-    if assigned:
-        return assigned
-    # Nothing names the assignment, but a tool may have listed who has a replica.
-    told = state.coverage.items()
-    listed = [r for (s, r), (_, detail) in told if s == "log_directory" and detail]
-    return tuple(sorted(r for r in listed if r is not None))

@@ -45,7 +45,7 @@ STORIES: dict[ModuleType, tuple[Facts, Facts]] = {
     committed_records_survive: ([*UNSEEN, PROMISED, *WITHOUT], [*UNSEEN, PROMISED, *EQUAL]),
     acknowledged_records_survive: ([*UNSEEN, PROMISED, *WITHOUT], [*UNSEEN, PROMISED, *EQUAL]),
     consumed_records_survive: ([*UNSEEN, *READ, *WITHOUT], [*UNSEEN, *READ, *EQUAL]),
-    log_matching: ([*FIRST, *EQUAL[:2], copy(3, (0, 5, 0, 1), mark=5)], [*FIRST, *EQUAL]),
+    log_matching: ([*UNSEEN, *EQUAL[:2], copy(3, (0, 5, 0, 1), mark=5)], [*UNSEEN, *EQUAL]),
     single_leader_per_epoch: ([*FIRST, ev.BecameLeader(2, 0, 0, 0)], FIRST),
     leader_epochs_monotonic: (
         [*FIRST, elected(2, 5), ev.LeadershipRecorded(1, 4, (1, 2, 3), 6, "clean")],

@@ -53,7 +53,8 @@ class Timeline:
     removed lawfully. starts_by: by window, the highest start of a leader epoch up to it.
     ends_early: the controller's history is known to go on after its end here. created_by: by which
     step of the fold the topic is known to be this one; None: by none. begun: when
-    leader epochs began, as far as the clocks may be asked.
+    leader epochs began, as far as the clocks may be asked. kept_below: by place of a follower and
+    of its leader, below which offset it surely keeps its records, and from where on it surely cuts.
     """
 
     state: State
@@ -92,6 +93,7 @@ class Timeline:
     ends_early: bool = False
     created_by: int | None = 0
     begun: Begun = field(default_factory=Begun)
+    kept_below: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def start_of(self, leader_epoch: int) -> int | None:
         """The offset at which a leader epoch begins, by any epoch file or log."""
@@ -250,6 +252,7 @@ def _replicas(state: State, recorded: list[Recorded], assumed: Assumed) -> list[
         ever |= set() if record.leader is None else {record.leader}
     for steps in story.own.values():
         ever |= {s.leader for s in steps if s.leader is not None}
+    ever |= {r for s, r in state.coverage if s == "log_directory" and r is not None}
     unknown = settings.assigned_replicas is None
     if unknown and (REPLICAS_AS_SEEN not in assumed.names or len(ever) == 1):
         ever.add(UNSEEN_REPLICA)
