@@ -20,14 +20,15 @@ END = "<!-- end -->"
 def table() -> str:
     """The guards as rows, room by room."""
     rows = [
-        "| guards | command | what must hold | minutes | needs, beside `make setup` |",
-        "|---|---|---|---|---|",
+        "| guards | command | what must hold | minutes | needs, beside `make setup` | last count |",
+        "|---|---|---|---|---|---|",
     ]
     for guard in GUARDS:
         command = f"python -m {guard['module']} {guard.get('arguments', '')}".strip()
         needs = guard.get("needs", "").replace("kafka-jars", "`make kafka-jars`")
         rows.append(
-            f"| {guard['room']} | `{command}` | {guard['holds']} | {guard['minutes']} | {needs} |"
+            f"| {guard['room']} | `{command}` | {guard['holds']} | {guard['minutes']} | {needs} "
+            f"| {guard.get('last', '')} |"
         )
     return "\n".join(rows) + "\n"
 

@@ -8,7 +8,6 @@ clock was set back is said.
 import random
 import re
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -16,17 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from replication.evidence.importer import import_evidence
-from replication.protocol.judgement.bounded import fold_all
-from tests.changed_evidence import (
-    EXPECTED,
-    broker_logs,
-    changed_copy,
-    each_incident,
-    living,
-    verdicts_of,
-    wrong_verdicts,
-)
+from tests.changed_evidence import EXPECTED, broker_logs, each_incident
+from tests.rewritten_logs import outcomes as rewritten
 from tests.test_clock_skew import HOUR, MINUTE, STAMP
 
 QUICK = ("kip101_scenario_1__0.10.2.2__loss_only", "last_replica_standing__4.1.1__elr_off")
@@ -90,22 +80,7 @@ def outcomes(
 ) -> tuple[list[str], Counter[str], list[str]]:
     """What is wrong, how many verdicts of each sort there are, and what was done."""
     said: list[str] = []
-    with tempfile.TemporaryDirectory() as into:
-        evidence = changed_copy(incident, clocks_set(seed, said, zones=zones), Path(into))
-        folded = fold_all(import_evidence([evidence]).events())
-    wrong: list[str] = []
-    sorts: Counter[str] = Counter()
-    for topic_partition in EXPECTED[incident]:
-        found = living(folded, topic_partition)
-        if found is None:
-            wrong.append(f"{topic_partition}: no living topic")
-            continue
-        verdicts = verdicts_of(found)
-        sorts.update(verdict.split(":")[0] for verdict in verdicts.values())
-        wrong += wrong_verdicts(incident, topic_partition, verdicts)
-    lives = Counter(f"{f.identity[1]}-{f.identity[3]}" for f in folded)
-    most = 2 if "recreated" in incident else 1
-    wrong += [f"{each}: {count} lives" for each, count in lives.items() if count > most]
+    wrong, sorts = rewritten(incident, clocks_set(seed, said, zones=zones))
     return wrong, sorts, said
 
 
