@@ -21,6 +21,8 @@ NEEDS = {
 }
 MAY_HAVE = {"rows": {"detail"}}
 COMMON = {"name", "family", "severity", "meaning", "kind"}
+# What all rests on, as the checks' SQL names it.
+COMMITS_OF_OTHERS = "commits_of_others"
 # A table or a documented view in SQL; {batch} is the suite's own table.
 TABLE = re.compile(r"\{(\w+)\}")
 
@@ -84,8 +86,8 @@ class Suite:
 def load(folder: Path, only: tuple[str, ...] = (), own: Path | None = None) -> list[Suite]:
     """Every suite of a folder, in the order of their names; only: the tables to take, () for all.
 
-    own: a folder whose expectations join those; one with the name of one of ours takes its place.
-    Raises SuiteError.
+    own: a folder whose expectations join those. Whether somebody else has written is always asked:
+    no table is right where that is so. Raises SuiteError.
     """
     files = _files(folder)
     theirs = _files(own) if own is not None else {}
@@ -94,11 +96,16 @@ def load(folder: Path, only: tuple[str, ...] = (), own: Path | None = None) -> l
     if unknown:
         near = did_you_mean(unknown[0], tables)
         raise SuiteError(f"no suite {', '.join(unknown)}{near}: there are {', '.join(tables)}")
-    return [
-        _joined([suite_of(found[table]) for found in (files, theirs) if table in found])
-        for table in tables
-        if not only or table in only
-    ]
+    found = [_joined(files.get(table), theirs.get(table)) for table in tables]
+    if not only:
+        return found
+    always = [replace(s, expectations=tuple(filter(_is_asked_always, s.expectations)))
+              for s in found if s.table not in only]  # fmt: skip
+    return [s for s in always if s.expectations] + [s for s in found if s.table in only]
+
+
+def _is_asked_always(expectation: Expectation) -> bool:
+    return f"{{{COMMITS_OF_OTHERS}}}" in expectation.sql
 
 
 def _files(folder: Path) -> dict[str, Path]:
@@ -108,10 +115,19 @@ def _files(folder: Path) -> dict[str, Path]:
     return files
 
 
-def _joined(suites: list[Suite]) -> Suite:
-    """Suites of one table as one; of expectations with one name the last one counts."""
-    named = {e.name: e for suite in suites for e in suite.expectations}
-    return replace(suites[0], expectations=tuple(named.values()))
+def _joined(*files: Path | None) -> Suite:
+    """Ours, theirs, or both as one. Raises SuiteError where one of theirs is called as one of ours:
+    one of the two would be judged, and nobody would be told which."""
+    first, *more = [suite_of(path) for path in files if path is not None]
+    for suite in more:
+        both = {e.name for e in first.expectations} & {e.name for e in suite.expectations}
+        if both:
+            raise SuiteError(
+                f"{files[-1]}: an expectation of the tool is called {min(both)!r} too, and is "
+                "judged in any case: give yours another name"
+            )
+        first = replace(first, expectations=first.expectations + suite.expectations)
+    return first
 
 
 def check_names(suite: Suite, known: Collection[str]) -> None:

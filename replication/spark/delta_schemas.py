@@ -13,6 +13,8 @@ from replication.spark import contracts
 FILTERED = (
     "cluster_id", "incident", "topic", "partition", "observed_at", "sequence", "micro_batch_id",
 )  # fmt: skip
+# What commits of this tool bear as their `userMetadata`.
+MARK = "replication-analyzer"
 STATISTICS = "delta.dataSkippingStatsColumns"
 # What tables of older versions have for it, and their owners have left as it was.
 OLDER_STATISTICS = (None, "sequence,micro_batch_id")
@@ -43,7 +45,7 @@ def first_commit(table: contracts.Table, checkpoint_every: int) -> str:
     }
     actions = [
         {"commitInfo": {"timestamp": meta["createdTime"], "operation": "CREATE TABLE",
-                        "operationParameters": {}}},
+                        "operationParameters": {}, "userMetadata": MARK}},
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
         {"metaData": meta},
     ]  # fmt: skip

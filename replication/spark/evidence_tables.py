@@ -19,7 +19,7 @@ from replication.protocol.judgement.bounded import FoldedPartition, fold_all
 from replication.recovery.folder import unchanged_since
 from replication.recovery.gathering import Sinks, gather
 from replication.spark import contracts
-from replication.spark.delta_schemas import quoted
+from replication.spark.delta_schemas import MARK, quoted
 from replication.spark.small_commit import schema_of
 from replication.spark.tables import Store, completed
 from replication.spark.topic_partition_ids import topic_partition_id
@@ -87,7 +87,7 @@ def write(store: Store, imported: Import, told: dict[str, list[dict[str, Any]]])
         whole = pa.concat_tables(parts) if parts else schema.empty_table()
         frame = store.spark.createDataFrame(whole, schema=table.ddl).coalesce(1)
         written = completed(name, frame).write.format("delta").option("replaceWhere", replaced)
-        written.mode("overwrite").save(store.path(name))
+        written.option("userMetadata", MARK).mode("overwrite").save(store.path(name))
 
 
 def _row(row: dict[str, Any], table: contracts.Table, incident: str) -> dict[str, Any]:

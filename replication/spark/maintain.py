@@ -27,7 +27,7 @@ from replication import places
 from replication.places import Place
 from replication.reports.inventory_words import counted
 from replication.spark import contracts, ingest, live, session, views
-from replication.spark.delta_schemas import named
+from replication.spark.delta_schemas import MARK, named
 from replication.spark.event_files import PRUNED, number_of
 from replication.spark.failures import EXIT_UNUSABLE, OF_DELTA, failed, is_conflict
 from replication.spark.lease import Lease
@@ -297,7 +297,7 @@ class Maintenance:
             .write.format("delta")
             .mode("overwrite")
         )
-        replacing = written.option("replaceWhere", condition)
+        replacing = written.option("replaceWhere", condition).option("userMetadata", MARK)
         done = self.committed(lambda: replacing.save(store.path(BATCHES)))
         told = f"{counted(len(old), 'row')} of the {last['query']} summed up" if done else GIVES_WAY
         self.progress.say(f"_batches: {told}")

@@ -1,48 +1,103 @@
 """Commits of the tables that this tool has not made: they are told, with how to take them back.
 
-Each commit of this tool that changes rows has a transaction id which names the query and the table;
-its retention deletes events by their micro-batch. Whoever only moves rows between files (OPTIMIZE)
-or changes a table's properties changes no answer, and may do so.
+Each commit of this tool that changes rows names the tool (`userMetadata`), or has a transaction id
+which names the query and the table; its retention deletes events by their micro-batch. Whoever only
+moves rows between files (OPTIMIZE) or changes a table's properties changes no answer, and may do so.
 """
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from replication.places import Place
+from replication.protocol.ground.model import moment
 from replication.spark.cut import WRITTEN_BY
+from replication.spark.delta_schemas import MARK
 from replication.spark.log_files import changes_rows, commits_after
 
 # What maintenance deletes, as Delta writes down the condition.
 RETENTION_DELETES = re.compile(r"\(micro_batch_id(?:#\w+)? <= \d+L?\)")
+# Of other tables, older versions of this tool have marked nothing.
+BY_QUERIES = frozenset(table for names in WRITTEN_BY.values() for table in names)
+# The condition under which a new run replaces all rows of a table.
+EVERY_ROW = re.compile(r"[\s()\[\]\"]*true([\s()]*AND[\s()]*true)*[\s()\[\]\"]*")
 
 
-def made_by_others(table: Place, since: int | None) -> tuple[str | None, int]:
-    """In words, the first commit after a version that this tool has not made, unless a RESTORE has
-    taken it back, with what to do; and the newest version that was looked at.
+@dataclass(frozen=True)
+class OtherCommit:
+    """One that this tool has not made. at: milliseconds since the Unix epoch; who: as far as Delta
+    notes it."""
+
+    table: str
+    version: int
+    operation: str
+    at: int | None
+    who: str
+
+    def __str__(self) -> str:
+        """What it is, and how it is taken back."""
+        when = "" if self.at is None else f" of {moment(self.at)}"
+        who = f" by {self.who}" if self.who else ""
+        return (
+            f"version {self.version} of {self.table} is {_article(self.operation)}{when}{who}: "
+            "somebody else has written there. Take it back with RESTORE TABLE .. TO VERSION AS OF "
+            f"{self.version - 1}, or fold the events into new tables"
+        )
+
+
+def made_by_others(table: Place, since: int | None) -> tuple[list[OtherCommit], int]:
+    """The commits after a version that this tool has not made and that change rows, oldest first,
+    but for those that were taken back (RESTORE, or DELETE of what was added) or whose table a new
+    run has replaced; and the newest version that was looked at.
 
     since: None for all commits that are there."""
-    first, what, version = None, "", -1 if since is None else since
+    # A number for the files by which others have changed the table: of each such state, whose
+    # commits are in it. Who goes back to a state takes back what came after it.
+    files, states = 0, {0: list[OtherCommit]()}
+    version = -1 if since is None else since
+    is_marked = table.name in BY_QUERIES
     for version, actions in commits_after(table, since):
         told: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-        if not any(map(changes_rows, actions)) or _is_own(table.name, told, actions):
+        is_marked = is_marked or told.get("userMetadata") == MARK
+        if not is_marked or _is_own(table.name, told, actions):
+            if _replaces_all(told):
+                states = {files: []}
             continue
-        to = str(told.get("operationParameters", {}).get("version"))
-        if first is not None and to.isdigit() and (since or 0) <= int(to) < first:
-            first = None
-        elif first is None:
-            first, what = version, str(told.get("operation", "commit without a name"))
-    if first is None:
-        return None, version
-    return (
-        f"version {first} of {table.name} is a {what}: somebody else has written there. Take it "
-        f"back with RESTORE TABLE .. TO VERSION AS OF {first - 1}, or fold the events into new "
-        "tables"
-    ), version
+        found = states[files]
+        for action in actions:
+            for what in (action[name] for name in ("add", "remove") if name in action):
+                files ^= hash((what["path"], str(what.get("deletionVector"))))
+        if files not in states:
+            changes = any(map(changes_rows, actions))
+            states[files] = [*found, _commit(table.name, version, told)] if changes else found
+    return states[files], version
+
+
+def _commit(table: str, version: int, told: dict[str, Any]) -> OtherCommit:
+    names = (told.get("userName"), told.get("engineInfo") or told.get("clientVersion"))
+    operation = str(told.get("operation", "commit without a name"))
+    who = " with ".join(str(name) for name in names if name)
+    return OtherCommit(table, version, operation, told.get("timestamp"), who)
+
+
+def _article(word: str) -> str:
+    return f"{'an' if word[0] in 'AEIOU' else 'a'} {word}"
+
+
+def _replaces_all(told: dict[str, Any]) -> bool:
+    """Whether nothing is left of what the table held: of deltalake's, only we know what stays."""
+    parameters = told.get("operationParameters", {})
+    if "clientVersion" in told:
+        return False
+    condition = str(parameters.get("predicate", "true"))
+    return parameters.get("mode") == "Overwrite" and EVERY_ROW.fullmatch(condition) is not None
 
 
 def _is_own(table: str, told: dict[str, Any], actions: list[dict[str, Any]]) -> bool:
     apps = [str(a["txn"].get("appId", "")).split("/") for a in actions if "txn" in a]
-    if any(parts[0] in WRITTEN_BY and table in parts for parts in apps):
+    if told.get("userMetadata") == MARK or any(
+        parts[0] in WRITTEN_BY and table in parts for parts in apps
+    ):
         return True
     condition = str(told.get("operationParameters", {}).get("predicate"))
     return (

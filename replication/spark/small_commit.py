@@ -26,7 +26,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from replication.spark import contracts
-from replication.spark.delta_schemas import json_type
+from replication.spark.delta_schemas import MARK, json_type
 from replication.spark.log_files import files_in, files_of, newest_version, opened, undamaged
 from replication.spark.topic_partition_ids import PARTS, parts_of
 
@@ -96,6 +96,7 @@ class SmallCommit:
         # meanwhile would leave those twice.
         told = CommitProperties(
             max_commit_retries=0,
+            custom_metadata={"userMetadata": MARK},
             app_transactions=[Transaction(*self.transaction)] if self.transaction else None,
         )
         mode = "overwrite" if self.replaced else "append"

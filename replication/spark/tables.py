@@ -27,6 +27,7 @@ from replication.spark.append_commit import AppendCommit
 from replication.spark.batch_rows import batch_rows, few_rows, has_few_rows
 from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
 from replication.spark.delta_schemas import (
+    MARK,
     STATISTICS,
     alterations,
     first_commit,
@@ -43,7 +44,7 @@ from replication.spark.log_files import (
     newest_version,
     opened,
 )
-from replication.spark.other_writers import made_by_others
+from replication.spark.other_writers import BY_QUERIES, OtherCommit, made_by_others
 from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows, is_made
 
 BATCHES = "_batches"
@@ -51,8 +52,6 @@ BATCHES = "_batches"
 RESULTS = "expectation_results"
 # What the fold hands over to itself: written, and read once, by no figures.
 REFOLDS = "_refolds"
-# Tables that nothing but a query's micro-batches and retention changes.
-OURS = frozenset(table for names in WRITTEN_BY.values() for table in names)
 # The word for a query in rows of `_batches` that say what maintenance has deleted.
 RETENTION = "retention"
 ROWS = "rows/"
@@ -430,7 +429,8 @@ class Store:
         if transaction is not None:
             self._save(AppendCommit(frame, transaction), name, writer)
         else:
-            self._save(frame.write.format("delta").mode("append"), name, writer)
+            written = frame.write.format("delta").option("userMetadata", MARK).mode("append")
+            self._save(written, name, writer)
 
     def newest_batches(self) -> dict[str, Any]:
         """The newest row of `_batches` of each query, by query; {} where nothing was written."""
@@ -524,14 +524,14 @@ class Store:
     def look(self, table: str, since: int | None = None) -> None:
         """Looks at what was committed to a table since the last look. since: where the first look
         begins, by default now. Raises TablesError where others have changed rows."""
-        if table not in OURS:
+        if table not in BY_QUERIES:
             return
         known = self._looked_at.get(table, since)
         if known is None:
             known = self.version(table)
         found, self._looked_at[table] = made_by_others(self.folder / table, known)
-        if found is not None:
-            raise TablesError(f"{self.folder}: {found}")
+        if found:
+            raise TablesError(f"{self.folder}: {found[0]}")
 
     def check_files(self, table: str) -> None:
         """Raises TablesError where a file of a table is missing or not as long as it was."""
@@ -540,10 +540,11 @@ class Store:
         except DamagedError as error:
             raise TablesError(str(error)) from None
 
-    def changed_by_others(self) -> list[str]:
-        """In words, of each table the first commit that this tool has not made."""
-        found = [made_by_others(self.folder / table, None)[0] for table in sorted(OURS)]
-        return [text for text in found if text is not None]
+    def changed_by_others(self) -> list[OtherCommit]:
+        """The commits of any table that this tool has not made, by table."""
+        names = [t.name for t in contracts.tables().values() if t.written != "view"]
+        there = [table for n in names if ((table := self.folder / n) / "_delta_log").is_dir()]
+        return [commit for table in there for commit in made_by_others(table, None)[0]]
 
     def sums(self, run: str, query: str) -> dict[str, int]:
         """The sums of a run's figures over its rows of `_batches`."""
@@ -603,6 +604,6 @@ def check_counts(store: Store, runs: Mapping[str, str]) -> None:
     wrong = store.miscounted(runs)
     others = store.changed_by_others() if wrong else []
     if others:
-        raise TablesError(f"{store.folder}: {'; '.join(wrong)}: {'; '.join(others)}")
+        raise TablesError(f"{store.folder}: {'; '.join(wrong)}: {'; '.join(map(str, others))}")
     if wrong:
         raise MiscountedError(f"{store.folder}: {'; '.join(wrong)}")

@@ -22,6 +22,8 @@ from replication.spark.session import SessionError
 from replication.spark.tables import BATCHES, RESULTS, Store, TablesError
 
 EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
+# The commits that this tool has not made, one a row in words: for the checks alone.
+OTHERS = "commits_of_others"
 SCRIPT = "views.sql"
 QUESTIONS = "conf/questions.sql"
 # Temporary views need no metastore; without this spark-sql leaves one where it starts.
@@ -69,7 +71,11 @@ class Opened:
         for view, sql in documented().items():
             if names is None or view in names:
                 self.store.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW `{view}` AS {sql}")
-        return {name: name for name in contracts.tables()}
+        if names is None or OTHERS in names:
+            told = [(str(commit),) for commit in self.store.changed_by_others()]
+            found = self.store.spark.createDataFrame(told, "detail string")
+            found.createOrReplaceTempView(OTHERS)
+        return {name: name for name in (*contracts.tables(), OTHERS)}
 
     def _is_at_hand(self, table: str) -> bool:
         return self.store.has_few_rows(table, self.cut.get(table))
@@ -118,6 +124,10 @@ def opened(spark: SparkSession, folder: Place) -> Opened:
     store = Store(spark, folder)
     if not folder.is_dir():
         raise TablesError(f"{folder} is no folder: give the --tables of jobs/stream.py")
+    # Spark says on two hundred lines that a file is gone, once for each task that asks for it.
+    for table in stored():
+        if _is_table(folder / table):
+            store.check_files(table)
     missing = [t for t in folded() if not _is_table(folder / t)]
     if missing:
         raise TablesError(

@@ -1,5 +1,6 @@
 """Damaged tables are caught by name, unusable ones are refused, and limits are limits."""
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -101,6 +102,7 @@ def test_each_damage_is_caught_by_name_and_nothing_else_fails(
         },
     )  # fmt: skip
     found = failing(session, damaged)
+    assert found.pop("_batches.nobody_else_has_written").failing >= 5
     assert set(found) == {
         "replica_states.spans_tile", "replica_states.replicas_stand_once",
         "loss_ledger.ledger_rows_have_findings", "loss_ledger.causes_are_known",
@@ -125,6 +127,54 @@ def test_each_damage_is_caught_by_name_and_nothing_else_fails(
     hole = found["_batches.micro_batches_are_complete"].rows[0]["detail"]
     assert hole == "run first of fold: after micro-batch 1 comes 3"
     assert found["replica_states.replicas_stand_once"].rows[0]["detail"].startswith("2 rows: ")
+
+
+def test_what_somebody_else_has_committed_fails_the_check_whichever_suite_is_asked(
+    session: SparkSession, healthy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = tmp_path / "tables"
+    shutil.copytree(healthy, tables)
+
+    def sql(text: str) -> None:
+        session.sql(re.sub(r"\{(\w+)\}", lambda m: f"delta.`{tables}/{m[1]}`", text))
+
+    def checked() -> tuple[int, str]:
+        flags = check_quality.parser().parse_args(["--tables", str(tables), "--suite", "findings"])
+        chosen = suites.load(project_root() / "conf" / "expectations", tuple(flags.suite))
+        status = check_quality.check(session, flags, chosen)
+        return status, capsys.readouterr().out
+
+    for table in ("verdicts", "isr_and_leadership", "_batches"):
+        sql(f"OPTIMIZE {{{table}}}")
+    sql("VACUUM {verdicts}")
+    # What the checks write is theirs, the first time and later.
+    for _ in range(2):
+        assert checked()[0] == 0
+    ledger = contracts.tables()["loss_ledger"]
+    values = [tuple(row[c.name] for c in ledger.told) for row in unproven([])]
+    too_many = completed("loss_ledger", session.createDataFrame(values, ledger.ddl))
+    too_many.write.format("delta").mode("append").save(str(tables / "loss_ledger"))
+    sql("UPDATE {verdicts} SET reason = 'x'")
+    sql("DELETE FROM {replica_states} WHERE replica = 1")
+    no_name = "(SELECT '' AS n) AS b ON a.expectation <> b.n"
+    sql(f"MERGE INTO {{expectation_results}} AS a USING {no_name} WHEN MATCHED THEN DELETE")
+    sql("INSERT INTO {_batches} SELECT * FROM {_batches} LIMIT 1")
+    status, said = checked()
+    assert status == 1
+    assert said.startswith("FAILED  critical  _batches.nobody_else_has_written: 5 rows\n")
+    commit = re.compile(r"- version \d+ of (\w+) is an? (\w+) of 2\S+ by Apache-Spark/\S+ Delta-")
+    listed = commit.findall(said)
+    assert sorted(listed) == [
+        ("_batches", "WRITE"), ("expectation_results", "MERGE"), ("loss_ledger", "WRITE"),
+        ("replica_states", "DELETE"), ("verdicts", "UPDATE"),
+    ]  # fmt: skip
+    for table, version in re.findall(r"of (\w+) is an? .* TO VERSION AS OF (\d+)", said):
+        sql(f"RESTORE TABLE {{{table}}} TO VERSION AS OF {version}")
+    # The checks have written what they found, and a RESTORE to before it would take that along.
+    status, said = checked()
+    assert [table for table, _ in re.findall(r"of (\w+) is an? (RESTORE)", said)] == [
+        "expectation_results"
+    ]
 
 
 def test_bad_evidence_is_seen_as_such(session: SparkSession, folder: Path) -> None:
@@ -205,7 +255,7 @@ def test_a_suite_that_does_not_fit_its_tables_is_refused(session: SparkSession) 
     wrong = Suite("replica_states", "x", (
         Expectation("e", "health", "info", "m", "rows", where="no_such_column = 1"),
     ))  # fmt: skip
-    with pytest.raises(SuiteError, match=r"does not fit its tables: .*no_such_column"):
+    with pytest.raises(SuiteError, match=r"\.e does not fit its tables: .*no_such_column"):
         checks.run(session, [wrong], {"replica_states": "made_states"}, Judge("wrong"))
     elsewhere = Suite("replica_states", "x", (
         Expectation("e", "health", "info", "m", "query", sql="SELECT 1 FROM {nowhere}"),

@@ -9,10 +9,10 @@ import pytest
 
 from replication.paths import project_root
 from replication.protocol.judgement.judge import INVARIANTS
-from replication.quality import candidates, checks, suites
+from replication.quality import checks, suites
 from replication.quality.checks import Result
 from replication.quality.suites import Expectation, SuiteError
-from replication.spark import contracts
+from replication.spark import contracts, views
 
 SHIPPED = project_root() / "conf" / "expectations"
 GOOD = """
@@ -25,7 +25,6 @@ meaning = "Nothing is negative."
 kind = "rows"
 where = "x < 0"
 """
-MORE = GOOD.split("\n", 2)[2].replace("no_negative", "no_large").replace("x < 0", "x > 9")
 
 
 def test_every_table_has_a_suite_and_every_suite_a_table() -> None:
@@ -34,7 +33,7 @@ def test_every_table_has_a_suite_and_every_suite_a_table() -> None:
     assert {s.table for s in loaded} == stored - {"_refolds", "expectation_results"}
     assert {e.family for s in loaded for e in s.expectations} == set(suites.FAMILIES)
     for suite in loaded:
-        assert suite.reads() <= set(contracts.tables())
+        assert suite.reads() <= {*contracts.tables(), views.OTHERS}
 
 
 def test_the_list_of_invariants_is_that_of_the_protocol() -> None:
@@ -65,7 +64,9 @@ def test_no_query_indexes_an_array_that_may_be_empty() -> None:
 
 
 def test_one_suite_may_be_chosen_by_name() -> None:
-    assert [s.table for s in suites.load(SHIPPED, ("verdicts",))] == ["verdicts"]
+    always, chosen = suites.load(SHIPPED, ("verdicts",))
+    assert chosen == next(s for s in suites.load(SHIPPED) if s.table == "verdicts")
+    assert [e.name for e in always.expectations] == ["nobody_else_has_written"]
     with pytest.raises(SuiteError, match="no suite nonsense"):
         suites.load(SHIPPED, ("nonsense",))
 
@@ -75,11 +76,11 @@ def test_own_expectations_join_ours(tmp_path: Path) -> None:
     for folder in (ours, own):
         folder.mkdir()
     (ours / "t.toml").write_text(GOOD)
-    (own / "t.toml").write_text(GOOD.replace("x < 0", "x < 1") + MORE)
+    (own / "t.toml").write_text(GOOD.replace("no_negative", "no_large"))
     (own / "u.toml").write_text(GOOD)
     joined = suites.load(ours, (), own)
     assert [(s.table, [(e.name, e.where) for e in s.expectations]) for s in joined] == [
-        ("t", [("no_negative", "x < 1"), ("no_large", "x > 9")]),
+        ("t", [("no_negative", "x < 0"), ("no_large", "x < 0")]),
         ("u", [("no_negative", "x < 0")]),
     ]
     assert [s.table for s in suites.load(ours, ("u",), own)] == ["u"]
@@ -89,24 +90,25 @@ def test_own_expectations_join_ours(tmp_path: Path) -> None:
     assert len(suites.load(SHIPPED, (), own)) == len(shipped) + 2
 
 
+def test_an_own_expectation_takes_the_place_of_none_of_ours(tmp_path: Path) -> None:
+    for suite in suites.load(SHIPPED):
+        for name in (e.name for e in suite.expectations):
+            file = tmp_path / f"{suite.table}.toml"
+            milder = GOOD.replace("no_negative", name).replace("critical", "warning")
+            file.write_text(milder)
+            with pytest.raises(SuiteError, match=f"{file}: .* is called '{name}' too"):
+                suites.load(SHIPPED, (), tmp_path)
+            file.unlink()
+            (tmp_path / "own.toml").write_text(milder)
+            assert len(suites.load(SHIPPED, (), tmp_path)) == len(suites.load(SHIPPED)) + 1
+
+
 def test_a_misspelt_table_names_its_neighbour(tmp_path: Path) -> None:
     (tmp_path / "verdict.toml").write_text(GOOD)
     suite = suites.suite_of(tmp_path / "verdict.toml")
     with pytest.raises(SuiteError, match=r"asks for verdict: .*\(did you mean verdicts\?\)"):
         suites.check_names(suite, ["verdicts", "findings"])
     suites.check_names(suite, ["verdict"])
-
-
-def test_a_misspelt_column_is_told_in_few_words() -> None:
-    """condition and parameters as Spark 4.2 gives them."""
-    suite = suites.Suite("verdicts", "x", (
-        Expectation("e", "health", "info", "m", "rows", where="verdct = 'UNKNOWN'"),
-    ))  # fmt: skip
-    asked = {"objectName": "`verdct`", "proposal": "`verdict`, `topic`, `reason`"}
-    told = candidates.misspelt("UNRESOLVED_COLUMN.WITH_SUGGESTION", asked, suite)
-    assert told == "no column verdct in e (did you mean verdict?)"
-    assert candidates.misspelt("PARSE_SYNTAX_ERROR", {}, suite) is None
-    assert candidates.misspelt(None, {}, suite) is None
 
 
 def test_a_good_file_is_read(tmp_path: Path) -> None:
