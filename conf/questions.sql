@@ -114,10 +114,13 @@ FROM event_totals ORDER BY incident, run;
 SELECT incident, run, query, micro_batch_id, finished_timestamp, rows_in, applied, duplicates, quarantined, held, superseded, findings, milliseconds
 FROM _batches WHERE micro_batch_id >= 0 ORDER BY run_number, micro_batch_id, query;
 
--- ? Which expectations failed in the newest run of the checks?
-SELECT cluster_ids, incidents, severity, suite, expectation, failing, observed_value, at_most, slice(failing_rows, 1, 3) AS first_rows
-FROM expectation_results
-WHERE outcome = 'failed' AND run = (SELECT max_by(r.run, r.at) FROM expectation_results AS r)
+-- ? Which expectations failed when they were last checked?
+SELECT cluster_ids, incidents, severity, suite, expectation, at_timestamp AS checked_at, failing, observed_value, at_most,
+  slice(failing_rows, 1, 3) AS first_rows
+FROM expectation_results AS r JOIN (
+  SELECT suite AS last_suite, expectation AS last_expectation, max(e.at) AS last_at FROM expectation_results AS e GROUP BY ALL
+) AS newest ON r.suite = last_suite AND r.expectation = last_expectation AND r.at = last_at
+WHERE outcome = 'failed'
 ORDER BY severity, suite, expectation;
 
 -- ? How did an expectation do from run to run?

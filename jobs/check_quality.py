@@ -1,21 +1,26 @@
 """spark-submit jobs/check_quality.py: expectations over the tables; `--help` tells all."""
 
 import argparse
+import math
+import os
 import sys
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replication.paths import project_root
 from replication.places import HadoopPath
 from replication.progress import doing, line_of, told
 from replication.quality import checks, offline_docs, suites
-from replication.quality.command import parser
+from replication.quality.command import Every, parser
 from replication.quality.great_expectations_suite import Judge, JudgeError, ProjectError
+from replication.quality.metrics import Metrics
 from replication.quality.suites import Suite, SuiteError
+from replication.reports.inventory_words import counted
 from replication.spark import expectation_results, session, views
 from replication.spark.ending import Stop
 from replication.spark.failures import EXIT_DEFECT, EXIT_UNUSABLE, exit_status, first_cause
@@ -35,6 +40,8 @@ def main(argv: list[str]) -> int:
     if flags.project is not None and isinstance(flags.tables, HadoopPath):
         told = f"--project: offers tables in folders of this machine, not {flags.tables}"
         return _refused(told, EXIT_UNUSABLE)
+    if isinstance(flags.metrics, int) and flags.every is None:
+        return _refused("--metrics PORT: nobody is served without --every", EXIT_UNUSABLE)
     try:
         folder = project_root() / "conf" / "expectations"
         chosen = suites.load(folder, tuple(flags.suite), flags.expectations)
@@ -59,7 +66,7 @@ def main(argv: list[str]) -> int:
 def check(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite]) -> int:
     """Holds the tables against the suites, once; the exit status."""
     with told():
-        return _look(_opened(spark, flags), flags, chosen, flags.run)
+        return _look(_opened(spark, flags), flags, chosen, flags.run, Metrics(flags.metrics))
 
 
 def _opened(spark: SparkSession, flags: argparse.Namespace) -> Opened:
@@ -71,36 +78,56 @@ def _opened(spark: SparkSession, flags: argparse.Namespace) -> Opened:
 
 
 def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], stop: Stop) -> int:
-    """Checks now and after every flags.every micro-batches of the fold; the worst exit status."""
-    folder = flags.tables.absolute()
-    worst = 0
-    seen: int | None = None
-    looked: tuple[str, int] | None = None
+    """Checks now and as flags.every says; the worst exit status."""
+    metrics = Metrics(flags.metrics)
+    statuses: list[int] = []
+    due = Due(flags.every)
+    _say(f"judging now and {flags.every}; stop with SIGTERM or Ctrl-C (process {os.getpid()})")
     while not stop.asked:
-        store = Store(spark, folder)
-        # The version alone is cheap to ask for; the rows of a long stream's _batches are many.
-        version = store.version(BATCHES)
-        if version != seen:
-            seen = version
-            newest = store.newest_batches().get(QUERY)
-            if newest is None or _is_due(looked, newest, flags.every):
-                found = _opened(spark, flags)
-                looked = (found.run, found.micro_batch_id)
-                run = flags.run and f"{flags.run} {found.run}/{found.micro_batch_id}"
-                worst = max(worst, _look(found, flags, chosen, run))
-                spark.catalog.clearCache()  # Each look keeps its small tables in memory.
+        if due.now(Store(spark, flags.tables.absolute())):
+            found = _opened(spark, flags)
+            due.looked = (found.run, found.micro_batch_id)
+            run = flags.run and f"{flags.run} {found.run}/{found.micro_batch_id}"
+            if flags.run and flags.every.seconds:
+                run = f"{run} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+            statuses.append(_look(found, flags, chosen, run, metrics))
+            spark.catalog.clearCache()  # Each look keeps its small tables in memory.
         time.sleep(POLL_SECONDS)
+    worst = max(statuses, default=checks.EXIT_PASSED)
+    _say(f"ended after {counted(len(statuses), 'look')}; the worst status was {worst}")
     return worst
 
 
-def _is_due(looked: tuple[str, int] | None, newest: Row, every: int) -> bool:
-    """Whether the fold is that many micro-batches further, or at work on another run."""
-    if looked is None or looked[0] != newest["run"]:
-        return True
-    return bool(newest["micro_batch_id"] - looked[1] >= every)
+@dataclass
+class Due:
+    """Whether the tables are to be judged again. looked: run and micro-batch of the last look."""
+
+    every: Every
+    looked: tuple[str, int] | None = None
+    _began: float = -math.inf
+    _seen: int | None = None
+
+    def now(self, store: Store) -> bool:
+        """By the clock, or where the fold is so much further or at work on another run."""
+        if self.every.seconds:
+            due = time.monotonic() - self._began >= self.every.seconds
+            self._began = time.monotonic() if due else self._began
+            return due
+        # The version alone is cheap to ask for; the rows of a long stream's _batches are many.
+        version = store.version(BATCHES)
+        if version == self._seen:
+            return False
+        self._seen = version
+        newest = store.newest_batches().get(QUERY)
+        if newest is None or self.looked is None or self.looked[0] != newest["run"]:
+            return True
+        return bool(newest["micro_batch_id"] - self.looked[1] >= self.every.micro_batches)
 
 
-def _look(found: Opened, flags: argparse.Namespace, chosen: list[Suite], name: str | None) -> int:
+def _look(
+    found: Opened, flags: argparse.Namespace, chosen: list[Suite], name: str | None,
+    metrics: Metrics,
+) -> int:  # fmt: skip
     """Judges what was opened, writes and says what came out; the exit status."""
     run = name or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     folder = flags.tables.absolute()
@@ -115,6 +142,7 @@ def _look(found: Opened, flags: argparse.Namespace, chosen: list[Suite], name: s
     about = whose(found)
     rows = checks.result_rows(results, run, checked, at, about)
     expectation_results.append(found.store, rows)
+    metrics.show(results, at / 1000)
     print(checks.text(results))
     docs = judge.write_docs()
     if docs is not None:
@@ -131,8 +159,12 @@ def whose(found: Opened) -> tuple[list[str], list[str]]:
 
 
 def _refused(reason: object, status: int) -> int:
-    print(line_of(f"check_quality.py: {reason}"), file=sys.stderr)
+    _say(str(reason))
     return status
+
+
+def _say(text: str) -> None:
+    print(line_of(f"check_quality.py: {text}"), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ what the expectations are then judged on.
 
 import re
 from collections.abc import Mapping
+from functools import reduce
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -44,40 +46,31 @@ COLUMNS = ("expectation", "allowed", "listed", "value", *ROW)
 def frame_of(spark: SparkSession, suite: Suite, views: Mapping[str, str]) -> DataFrame:
     """The candidates of a suite, with COLUMNS. views: table or view -> its name in the session.
 
-    Nothing runs yet. Raises SuiteError where SQL does not fit the tables.
+    Nothing runs yet. Raises SuiteError, and PySparkException where SQL does not fit the tables.
     """
     check_names(suite, views)
     parts: list[DataFrame] = []
     conditions = [e for e in suite.expectations if e.kind == "rows"]
-    try:
-        if conditions:
-            parts.append(_by_condition(spark.table(views[suite.table]), conditions))
-        for expectation in suite.expectations:
-            if expectation.kind != "rows":
-                parts.append(_candidates(spark, suite, expectation, views))
-    except PySparkException as error:
-        first = str(error).strip().splitlines()[0]
-        told = misspelt(error.getCondition(), error.getMessageParameters() or {}, suite) or first
-        raise SuiteError(f"the suite of {suite.table} does not fit its tables: {told}") from None
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole.unionByName(part)
-    return whole
+    if conditions:
+        parts.append(_by_condition(spark.table(views[suite.table]), conditions))
+    for expectation in suite.expectations:
+        if expectation.kind != "rows":
+            parts.append(_candidates(spark, suite, expectation, views))
+    return reduce(DataFrame.unionByName, parts)
 
 
-def misspelt(condition: str | None, parameters: Mapping[str, str], suite: Suite) -> str | None:
-    """What Spark says of a column that it does not find, in few words; None of anything else.
-
-    condition, parameters: as PySparkException has them.
-    """
-    if condition is None or not condition.startswith("UNRESOLVED_COLUMN"):
-        return None
+def refused(error: PySparkException | Py4JJavaError) -> str:
+    """What Spark says of SQL that it does not take, in one line."""
+    if isinstance(error, Py4JJavaError):
+        causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
+        return causes[-1].removeprefix("Caused by: ") if causes else str(error).splitlines()[0]
+    parameters = error.getMessageParameters() or {}
+    if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+        return str(error).strip().splitlines()[0]
     column = parameters.get("objectName", "?").replace("`", "")
     known = [each.strip() for each in parameters.get("proposal", "").replace("`", "").split(",")]
-    asked = [e.name for e in suite.expectations if column in f"{e.sql} {e.where} {e.detail}"]
-    whose = f" in {', '.join(asked)}" if asked else ""
     near = did_you_mean(column, known) or f" (nearest: {', '.join(known)})"
-    return f"no column {column}{whose}{near}"
+    return f"no column {column}{near}"
 
 
 def _candidates(
@@ -94,6 +87,11 @@ def _candidates(
         sql = expectation.sql
     found = spark.sql(_with_tables(sql, suite, views))
     if expectation.kind == "limit":
+        if "observed" not in found.columns:
+            named = f"{suite.table}.{expectation.name} does not fit its tables"
+            raise SuiteError(
+                f"{named}: its sql gives no column observed, which is to be at most .."
+            )
         return _limited(found, expectation)
     if expectation.kind == "share":
         return _shared(found, expectation)

@@ -1,22 +1,26 @@
 """Runs suites over tables: outcomes as rows of `expectation_results`, as words, as exit status."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from replication.progress import steps
-from replication.quality.candidates import ROW, frame_of
+from replication.quality.candidates import ROW, frame_of, refused
 from replication.quality.great_expectations_suite import Judge, Own
-from replication.quality.suites import Expectation, Suite
+from replication.quality.suites import Expectation, Suite, SuiteError
 from replication.reports.inventory_words import counted
 
 # Failing rows that are written down per expectation; all of them are counted.
 LISTED = 1_000
 SHOWN = 5
+# What Spark raises, which pyspark knows only in part.
+REFUSALS = (PySparkException, Py4JJavaError)
 # Suites whose queries run at the same time.
 AT_ONCE = 2
 EXIT_PASSED, EXIT_FAILED = 0, 1
@@ -48,9 +52,23 @@ def run(
     """
     # Planning a query is most of what a small table costs, and keeps one processor busy.
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        asked = pool.map(lambda suite: _listed(frame_of(spark, suite, views)), suites)
+        asked = pool.map(lambda suite: _asked(spark, suite, views), suites)
         listed_of = zip(steps(suites, "suites judged"), asked, strict=True)
         return [r for suite, listed in listed_of for r in _judged(suite, listed, judge)]
+
+
+def _asked(spark: SparkSession, suite: Suite, views: Mapping[str, str]) -> Mapping[str, list[Row]]:
+    """What fails, by expectation. Raises SuiteError, which names the one that cannot be asked."""
+    try:
+        return _listed(frame_of(spark, suite, views))
+    except REFUSALS:
+        for each in suite.expectations:
+            try:
+                _listed(frame_of(spark, replace(suite, expectations=(each,)), views))
+            except REFUSALS as error:
+                told = f"{suite.table}.{each.name} does not fit its tables: {refused(error)}"
+                raise SuiteError(told) from None
+        raise
 
 
 def _judged(suite: Suite, listed: Mapping[str, list[Row]], judge: Judge) -> list[Result]:
@@ -150,12 +168,39 @@ def text(results: list[Result]) -> str:
         lines += [f"        - {row_words(row)}" for row in r.rows[:SHOWN]]
         if r.failing > SHOWN:
             lines.append(f"        - and {r.failing - SHOWN} more")
+    lines += _next_steps(failed)
     allowed = sum(r.allowed for r in results)
     lines.append(
         f"{len(results) - len(failed)} of {counted(len(results), 'expectation')} passed, "
         f"{len(failed)} failed" + (f"; {counted(allowed, 'row')} may deviate" if allowed else "")
     )
     return "\n".join(lines)
+
+
+def _next_steps(failed: Sequence[Result]) -> Iterator[str]:
+    """What failed by the same finding, and where to go on."""
+    by_finding: dict[str, list[str]] = {}
+    for r in failed:
+        for finding in {row["finding_id"] for row in r.rows} - {None}:
+            by_finding.setdefault(finding, []).append(f"{r.suite}.{r.expectation.name}")
+    same = [(finding, names) for finding, names in by_finding.items() if len(names) > 1]
+    for finding, names in same[:SHOWN]:
+        yield f"ONE FINDING  {finding} fails {len(names)} of these: {', '.join(sorted(names))}"
+    if len(same) > SHOWN:
+        yield f"ONE FINDING  and {len(same) - SHOWN} more fail several of these"
+    # PATH is what the operator handed over: the tables do not know where it lies.
+    if by_finding:
+        proof = f"replication-analyzer explain {min(by_finding)} PATH"
+        yield f"NEXT  the proof, from the evidence in PATH: {proof}"
+        yield "NEXT  what was lost and what to do now: replication-analyzer diagnose PATH"
+    families = {r.expectation.family for r in failed}
+    if "evidence" in families:
+        yield "NEXT  which evidence is missing: replication-analyzer collect PATH"
+    if "integrity" in families:
+        yield (
+            "NEXT  the tables are not as the fold wrote them: do as the line above says, else fold "
+            "the events into new tables; if it fails there too, it is a defect of this tool"
+        )
 
 
 def _limit(r: Result) -> str:

@@ -1,9 +1,37 @@
 """The command line of jobs/check_quality.py."""
 
 import argparse
+import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from replication import places
+from replication.quality import metrics
+
+SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+@dataclass(frozen=True)
+class Every:
+    """When the tables are judged again: after so many micro-batches of the fold, or seconds."""
+
+    micro_batches: int = 0
+    seconds: float = 0
+
+    @classmethod
+    def of(cls, text: str) -> "Every":
+        """Raises argparse.ArgumentTypeError."""
+        found = re.fullmatch(r"([1-9]\d*)([smh]?)", text)
+        if found is None:
+            told = "a time (90s, 15m, 2h) or a number of micro-batches of the fold"
+            raise argparse.ArgumentTypeError(f"{text!r} is no {told}")
+        number = int(found[1])
+        return cls(seconds=number * SECONDS[found[2]]) if found[2] else cls(number)
+
+    def __str__(self) -> str:
+        if self.seconds:
+            return f"every {self.seconds:g} s"
+        return f"after every {self.micro_batches} more micro-batches of the fold"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -26,13 +54,21 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--expectations", type=Path, metavar="DIR",
         help="a folder of suites of your own, which join those of conf/expectations; an "
-        "expectation with the name of one of ours takes its place",
+        "expectation with the name of one of ours is refused",
     )  # fmt: skip
     made.add_argument("--run", metavar="NAME", help="name of this run; without it the time")
     made.add_argument(
-        "--every", type=_positive, metavar="N",
-        help="stay, and judge again whenever the fold has written N more micro-batches, until "
-        "SIGTERM or Ctrl-C; the exit status is the worst of all looks",
+        "--every", type=Every.of, metavar="N|TIME",
+        help="stay, and judge again: 15m, 90s or 2h after the last look began; a bare N whenever "
+        "the fold has written N more micro-batches. SIGTERM or Ctrl-C ends it: the last line on "
+        "stderr says the worst status of all looks, and the job ends with it; where the signal is "
+        "sent to spark-submit itself, that ends with 143 or 130",
+    )  # fmt: skip
+    made.add_argument(
+        "--metrics", type=metrics.place, metavar="PORT|FILE",
+        help="outcomes for Prometheus, for which conf/prometheus/alerts.yml has rules: served on "
+        "that port while --every stays, or written after each look into a file, which ends .prom, "
+        "for node_exporter's textfile collector",
     )  # fmt: skip
     made.add_argument(
         "--data-docs", type=Path, metavar="DIR",
@@ -45,10 +81,3 @@ def parser() -> argparse.ArgumentParser:
         "owners add (suites, checkpoints with actions) stays and is run beside ours",
     )  # fmt: skip
     return made
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number

@@ -61,6 +61,7 @@ class Judge:
     tables: tuple[Path, tuple[str, ...]] = (Path(), ())
     _context: Any = field(default=None, repr=False)
     _source: Any = field(default=None, repr=False)
+    _judged: set[str] = field(default_factory=set, repr=False)
 
     def _start(self) -> None:
         os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
@@ -169,6 +170,7 @@ class Judge:
         import great_expectations as gx
 
         name = built.name
+        self._judged.add(name)
         stored = self._context.suites.add_or_update(built)
         definition = self._context.validation_definitions.add_or_update(
             gx.ValidationDefinition(name=name, data=batch, suite=stored)
@@ -192,7 +194,7 @@ class Judge:
 
         if self.project is None or self._context is None:
             return
-        theirs = [c for c in self._context.checkpoints.all() if not c.name.startswith(OURS)]
+        theirs = [c for c in self._context.checkpoints.all() if c.name not in self._judged]
         for gx_checkpoint in sorted(theirs, key=lambda c: c.name):
             try:
                 outcome = gx_checkpoint.run(run_id=gx.RunIdentifier(run_name=self.run))

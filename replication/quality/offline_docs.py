@@ -20,19 +20,22 @@ table{border-collapse:collapse;width:100%;margin:.5rem 0}
 td,th{border:1px solid #ccc;padding:.3rem .5rem;text-align:left;vertical-align:top}
 td,th{overflow-wrap:anywhere}nav,.navbar{border-bottom:1px solid #ccc}
 ul{padding-left:1.2rem}a{color:#0b5cad}.collapse,.tab-content>.tab-pane{display:block!important}
-.alert,.card{border:1px solid #ccc;border-radius:4px;padding:.5rem;margin:.5rem 0}.text-danger,
+.alert,.card{border:1px solid #ccc;border-radius:4px;padding:.5rem;margin:.5rem 0}
+.text-danger,.text-danger a,
 .fa-times{color:#b00020}.text-success,.fa-check-circle{color:#1b6e20}.whose{background:#eef3f8;
 padding:.5rem 1rem;margin:0 -1rem}.modal{display:none}
 @media(prefers-color-scheme:dark){body{background:#181a1b;color:#ddd}.whose{background:#22303c}
 a{color:#7db7f0}td,th,.card,.alert,nav{border-color:#444}}
 </style>"""
 # What a remote font draws in a Status column.
+LINK = re.compile(r"<a\b[^>]*\bhref=\"https?://[^>]*>(.*?)</a>", re.DOTALL)
 ICON = re.compile(r"<i\b[^>]*\bclass=\"[^\"]*\b(fa-[a-z-]+)\b[^\"]*\"[^>]*>\s*</i>")
 STATUS = {
     "fa-check-circle": '<b class="text-success">passed</b>',
     "fa-times": '<b class="text-danger">failed</b>',
     "fa-exclamation-triangle": '<b class="text-danger">cannot be judged</b>',
 }
+BAD = ' class="text-danger"'
 FAILED = (STATUS["fa-times"], STATUS["fa-exclamation-triangle"])
 BODY = re.compile(r"<body[^>]*>")
 INDEX = re.compile(r'<ul class="pages">.*?</ul>\n?', re.DOTALL)
@@ -67,11 +70,12 @@ def make_offline(folder: Path, whose: str) -> int:
 
 
 def index_of(pages: dict[Path, bool]) -> str:
-    """Links to the other pages: the list that a script would have made of them. pages: each with
-    whether something failed in it."""
+    """Links to the other pages, those where something failed first: the list that a script would
+    have made of them. pages: each with whether something failed in it."""
     rows = "".join(
-        f'<li><a href="{escape(path.as_posix())}">{escape(page_name(path, failed))}</a></li>'
-        for path, failed in pages.items()
+        f'<li{BAD if failed else ""}><a href="{escape(path.as_posix())}">'
+        f"{escape(page_name(path, failed))}</a></li>"
+        for path, failed in sorted(pages.items(), key=lambda page: not page[1])
         if len(path.parts) > 1
     )
     return f'<ul class="pages">{rows}</ul>'
@@ -90,7 +94,7 @@ def page_name(path: Path, failed: bool) -> str:
 
 def offline(page: str, whose: str) -> str:
     """A page without what it would load, with a style and the words whose it is."""
-    page = REMOTE.sub("", page)
+    page = LINK.sub(r"\1", REMOTE.sub("", page))
     page = ICON.sub(lambda found: STATUS.get(found[1], found[0]), page)
     page = page.replace("</head>", f"{STYLE}\n</head>", 1)
     told = f'<p class="whose">{escape(whose)}</p>'

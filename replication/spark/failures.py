@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from replication.progress import line_of
 from replication.reports.safe_text import plain_output
+from replication.spark.java_stderr import stderr_of_spark_submit
 from replication.spark.log_files import RESTORE
 
 EXIT_UNUSABLE, EXIT_DEFECT, EXIT_TRY_AGAIN = 2, 4, 5
@@ -78,7 +79,7 @@ def exit_status(main: Callable[[list[str]], int], command: Sequence[str]) -> int
 
     Python itself would end with 1, which says that something is violated. command: as sys.argv.
     """
-    with plain_output():
+    with stderr_of_spark_submit(), plain_output():
         return _status(main, command)
 
 

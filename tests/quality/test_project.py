@@ -16,12 +16,15 @@ from replication.spark.tables import RESULTS, Store
 from tests.spark.event_rows import made_trace
 from tests.spark.jobs_in_process import run_replay
 
+EXPECTATIONS = (project_root() / "docs" / "expectations.md").read_text(encoding="utf-8")
+(EXAMPLE,) = re.findall(r"<!-- project.*?```python\n(.*?)```", EXPECTATIONS, re.S)
 PAGE = """<html><head><title>t</title>
 <link rel="stylesheet" href="https://cdn.example/x.css">
 <link rel="icon" href="data:,">
 <script src="https://cdn.example/x.js"></script><script>
 $(function () { fold("</div>"); })
-</script></head><body class="x"><img alt="logo" src="https://cdn.example/l.png">kept</body></html>"""
+</script></head><body class="x"><img alt="logo" src="https://cdn.example/l.png">kept
+<a class="n" href="https://docs.example/x">words</a> <a href="b.html">b</a></body></html>"""
 
 
 def test_a_page_loads_nothing_and_says_whose_it_is(tmp_path: Path) -> None:
@@ -34,7 +37,10 @@ def test_a_page_loads_nothing_and_says_whose_it_is(tmp_path: Path) -> None:
     assert "cdn.example" not in page
     assert "<script" not in page
     assert page.count("<style>") == 1
-    assert '<body class="x"><p class="whose">Cluster: &lt;c&gt;; incidents: may</p>kept' in page
+    assert (
+        '<p class="whose">Cluster: &lt;c&gt;; incidents: may</p>kept\nwords <a href="b.html">b</a>'
+        in page
+    )
 
 
 @pytest.mark.spark
@@ -54,20 +60,8 @@ def test_owners_extend_the_project_by_an_expectation_of_their_own(
         return check_quality.check(spark, check_quality.parser().parse_args(asked), chosen)
 
     assert checked("one") == 1
+    exec(EXAMPLE.replace('"gx"', repr(str(project))), {})
     context = gx.get_context(mode="file", project_root_dir=project)
-    asset = context.data_sources.get("replication_tables").get_asset("verdicts")
-    batch = asset.get_batch_definition("whole")
-    all_hold = gx.expectations.ExpectColumnValuesToBeInSet(
-        column="verdict", value_set=["HOLDS"], severity="warning"
-    )
-    suite = context.suites.add(gx.ExpectationSuite(name="mine", expectations=[all_hold]))
-    definition = context.validation_definitions.add(
-        gx.ValidationDefinition(name="mine", data=batch, suite=suite)
-    )
-    action = gx.checkpoint.UpdateDataDocsAction(name="docs")
-    context.checkpoints.add(
-        gx.Checkpoint(name="mine", validation_definitions=[definition], actions=[action])
-    )
     assert not context.checkpoints.get("mine").run().success
 
     assert checked("two", "--data-docs", str(docs)) == 1
@@ -79,15 +73,19 @@ def test_owners_extend_the_project_by_an_expectation_of_their_own(
     assert own["failing"] == not_held
     assert own["cluster_ids"] == ["cluster"]
     assert own["incidents"] == ["may"]
-    assert len(found) == len(chosen[0].expectations) + 1
+    assert len(found) == sum(len(suite.expectations) for suite in chosen) + 1
     kept = gx.get_context(mode="file", project_root_dir=project)
-    assert {s.name for s in kept.suites.all()} == {"mine", "replication_verdicts"}
+    assert {s.name for s in kept.suites.all()} == {
+        "mine",
+        "replication_batches",
+        "replication_verdicts",
+    }
     results = [key.run_id.run_name for key in kept.validation_results_store.list_keys()]
-    assert results.count("two") == 2
+    assert results.count("two") == 3
     pages = [p.read_text() for p in docs.rglob("*.html")]
     assert any("expect_column_values_to_be_in_set" in p or "belong to this set" in p for p in pages)
     for page in pages:
-        assert 'href="http' not in page.split("<body")[0]
+        assert 'href="http' not in page
         assert "<script" not in page
         assert "Cluster: cluster; incidents: may" in page
     other = Judge("three", project=project, tables=(tmp_path, ("verdicts",)))
@@ -120,12 +118,14 @@ def test_pages_are_listed_by_what_they_are_about_and_say_what_failed(tmp_path: P
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"<html><head></head><body>{text}</body></html>")
     offline_docs.make_offline(tmp_path, "Cluster: c")
-    names = re.findall(r'<li><a href="[^"]*">([^<]*)</a>', (tmp_path / "index.html").read_text())
+    names = re.findall(
+        r'<li[^>]*><a href="[^"]*">([^<]*)</a>', (tmp_path / "index.html").read_text()
+    )
     assert names == [
+        "verdicts: failed, run one, 20261127T09Z",
         "What is expected of at_risk",
         "What is expected of verdicts",
         "at_risk: passed, run one, 20261127T09Z",
-        "verdicts: failed, run one, 20261127T09Z",
     ]
     page = (tmp_path / "validations/verdicts/one/20261127T09Z/b.html").read_text()
     assert '<b class="text-danger">failed</b>' in page

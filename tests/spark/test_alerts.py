@@ -367,7 +367,7 @@ def test_promtool_takes_the_rules(tmp_path: Path) -> None:
         pytest.skip("promtool (Debian: prometheus) is not installed")
     checked = subprocess.run([promtool, "check", "rules", str(RULES)], capture_output=True)
     assert checked.returncode == 0, checked.stderr
-    assert b"11 rules found" in checked.stdout
+    assert b"14 rules found" in checked.stdout
 
 
 def test_probes_are_told_while_the_loop_turns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,49 @@
+"""Outcomes of the checks as Prometheus metrics: scraped while the job stays, or left in a file."""
+
+import argparse
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Gauge, start_http_server, write_to_textfile
+
+from replication.quality.checks import Result
+
+
+class Metrics:
+    """where: a port that is scraped, a file that node_exporter's textfile collector reads, or None:
+    nobody asks."""
+
+    def __init__(self, where: int | Path | None) -> None:
+        self.registry, self.where = CollectorRegistry(), where
+        self._failed = Gauge(
+            "replication_expectation_failed", "1: it failed at the last look",
+            ["severity", "suite", "expectation"], registry=self.registry,
+        )  # fmt: skip
+        self._at = Gauge(
+            "replication_quality_checked_timestamp_seconds", "The last look",
+            registry=self.registry,
+        )  # fmt: skip
+        if isinstance(where, int):
+            start_http_server(where, registry=self.registry)
+
+    def show(self, results: Iterable[Result], at: float) -> None:
+        """What came out of a look. at: seconds since the Unix epoch. OSError: the file cannot be
+        written."""
+        self._failed.clear()
+        for r in results:
+            labels = (r.expectation.severity, r.suite, r.expectation.name)
+            self._failed.labels(*labels).set(not r.passed)
+        self._at.set(at)
+        if isinstance(self.where, Path):
+            write_to_textfile(str(self.where), self.registry)
+
+
+def place(text: str) -> int | Path:
+    """A port, or a file. Raises argparse.ArgumentTypeError."""
+    if re.fullmatch(r"\d+", text):
+        if int(text) < 1 << 16:
+            return int(text)
+    elif text.endswith(".prom"):
+        return Path(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is neither a port nor a file whose name ends .prom")

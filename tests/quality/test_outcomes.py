@@ -1,0 +1,180 @@
+"""What becomes of an outcome: words with the next step, metrics with alerts, the newest by SQL."""
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+from pyspark.sql import SparkSession
+from ruamel.yaml import YAML
+
+from jobs.check_quality import Due
+from replication.paths import project_root
+from replication.quality import checks, suites
+from replication.quality.candidates import ROW
+from replication.quality.checks import Result
+from replication.quality.command import Every, parser
+from replication.quality.great_expectations_suite import Judge
+from replication.quality.metrics import Metrics
+from replication.quality.suites import Expectation, Suite, SuiteError
+from replication.spark import expectation_results
+from replication.spark.tables import RESULTS, Store
+from tests.spark.questions import questions
+
+RULES = project_root() / "conf" / "prometheus" / "alerts.yml"
+
+
+def outcome(name: str, severity: str, failing: int, family: str = "health", **row: Any) -> Result:
+    expectation = Expectation(name, family, severity, "It is so.", "query", sql="SELECT 1")
+    rows = ({**dict.fromkeys(ROW), **row},) * failing
+    return Result("verdicts", expectation, failing, 0, float(failing), rows)
+
+
+def test_what_failed_names_the_next_step_and_what_is_one_finding() -> None:
+    said = checks.text(
+        [
+            outcome("a", "critical", 1, finding_id="f1"),
+            outcome("b", "warning", 2, finding_id="f1"),
+            outcome("c", "warning", 1, finding_id="f2"),
+            outcome("d", "warning", 1, "evidence"),
+            outcome("e", "info", 0, "integrity", finding_id="f3"),
+        ]
+    )
+    assert "ONE FINDING  f1 fails 2 of these: verdicts.a, verdicts.b\n" in said
+    assert "f2 fails" not in said
+    assert "explain f1 PATH\n" in said
+    assert "diagnose PATH\n" in said
+    assert "collect PATH\n" in said
+    assert "into new tables" not in said
+    assert "NEXT" not in checks.text([outcome("e", "info", 0, "integrity", finding_id="f3")])
+    assert "into new tables" in checks.text([outcome("e", "info", 1, "integrity")])
+
+
+def test_metrics_are_written_to_a_file_or_served(tmp_path: Path) -> None:
+    file = tmp_path / "quality.prom"
+    metrics = Metrics(file)
+    metrics.show([outcome("a", "critical", 1), outcome("b", "warning", 0)], 12.5)
+    metrics.show([outcome("a", "critical", 0), outcome("c", "warning", 2)], 13.5)
+    text = file.read_text()
+    told = dict(
+        re.findall(r'^replication_expectation_failed\{expectation="(\w)",.*\} (\S+)', text, re.M)
+    )
+    assert told == {"a": "0.0", "c": "1.0"}
+    assert "replication_quality_checked_timestamp_seconds 13.5" in text
+    assert generate_latest(metrics.registry).decode() == text
+
+
+@pytest.mark.parametrize("severity", suites.SEVERITIES)
+def test_a_failed_check_is_an_alert(severity: str) -> None:
+    metrics = Metrics(None)
+    metrics.show([outcome("a", severity, 1)], 12.5)
+    text = generate_latest(metrics.registry).decode()
+    rules = YAML(typ="safe").load(RULES.read_text())["groups"][0]["rules"]
+    ours = [r for r in rules if "replication_expectation_failed" in r["expr"]]
+    names = {
+        n for r in ours for n in re.findall(r"replication_\w+|\b(?:severity|suite)\b", r["expr"])
+    }
+    assert all(name in text for name in names)
+    told = [r["labels"]["severity"] for r in ours if f'severity="{severity}"' in r["expr"]]
+    assert told == ([] if severity == "info" else [severity])
+
+
+@pytest.mark.parametrize(
+    ("text", "every"),
+    [("3", Every(3)), ("90s", Every(0, 90)), ("15m", Every(0, 900)), ("2h", Every(0, 7200))],
+)
+def test_every_takes_a_time_or_a_number_of_micro_batches(text: str, every: Every) -> None:
+    assert parser().parse_args(["--tables", "t", "--every", text]).every == every
+    assert ("micro-batches" in str(every)) == text.isdigit()
+
+
+@pytest.mark.parametrize("text", ["0", "0m", "-1", "1.5m", "5d", "m", ""])
+def test_every_refuses_what_is_neither(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="number of micro-batches"):
+        Every.of(text)
+
+
+def test_by_the_clock_the_tables_are_judged_whether_anything_came_or_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("jobs.check_quality.time.monotonic", lambda: now)
+    due = Due(Every(seconds=60))
+    store = Store(None, tmp_path)  # type: ignore[arg-type]
+    looked = []
+    for now in (100.0, 101.0, 159.0, 160.0, 161.0, 230.0, 231.0):
+        if due.now(store):
+            looked.append(now)
+    assert looked == [100.0, 160.0, 230.0]
+
+
+@pytest.mark.spark
+def test_what_failed_is_asked_of_each_expectations_newest_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A run of one suite says nothing of the others."""
+    store = Store(spark, tmp_path)
+
+    def ran(run: str, at: int, results: Sequence[Result]) -> None:
+        rows = checks.result_rows(results, run, ("first", 0), at, (["c"], []))
+        expectation_results.append(store, rows)
+
+    ledger = replace(outcome("c", "critical", 1), suite="loss_ledger")
+    ran("all", 1, [outcome("a", "critical", 1), outcome("b", "critical", 0), ledger])
+    ran("verdicts", 2, [outcome("a", "critical", 0), outcome("b", "critical", 1)])
+    store.newest(RESULTS).createOrReplaceTempView(RESULTS)
+    (sql,) = [sql for question, sql in questions() if "expectations failed" in question]
+    found = [(r["suite"], r["expectation"]) for r in spark.sql(sql).collect()]
+    assert found == [("loss_ledger", "c"), ("verdicts", "b")]
+
+
+GOOD = {
+    "rows": {"where": "id < 0"},
+    "query": {"sql": "SELECT 'x' AS detail FROM {batch} WHERE id < 0"},
+    "limit": {"sql": "SELECT 0.5D AS observed FROM {batch}", "at_most": 1},
+    "share": {"sql": "SELECT id < 0 AS broken FROM {batch}", "at_most": 1},
+    "unique": {"columns": ("id",)},
+}
+BROKEN = [
+    ("id < 0", "id <<< 0", "PARSE_SYNTAX_ERROR"),
+    ("id < 0", "idd < 0", "no column idd (did you mean id?)"),
+    ("id < 0", "CAST(concat('x', id) AS INT) < 0", "CAST_INVALID_INPUT"),
+    ("0.5D", "1 / (id - id)", "DIVIDE_BY_ZERO"),
+    ("observed", "observd", "observed"),
+    ("broken", "brokn", "broken"),
+    ("'x'", "nosuch(id)", "UNRESOLVED_ROUTINE"),
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", [k for k in GOOD if k != "unique"])
+@pytest.mark.parametrize(("before", "after", "told"), BROKEN)
+def test_sql_that_cannot_be_asked_names_its_expectation(
+    spark: SparkSession, kind: str, before: str, after: str, told: str
+) -> None:
+    text = str(GOOD[kind].get("sql") or GOOD[kind]["where"])
+    if before not in text:
+        pytest.skip("says nothing of the kind")
+    key = "where" if kind == "rows" else "sql"
+    spark.range(3).createOrReplaceTempView("numbers")
+    good = [Expectation(f"good_{k}", "health", "info", "m", k, **v) for k, v in GOOD.items()]  # type: ignore[arg-type]
+    broken = Expectation(
+        "mine",
+        "health",
+        "info",
+        "m",
+        kind,
+        **{**GOOD[kind], key: text.replace(before, after)},  # type: ignore[arg-type]
+    )
+    names = {"numbers": "numbers"}
+    suite = Suite("numbers", "x", tuple(good))
+    assert all(r.passed for r in checks.run(spark, [suite], names, Judge("good")))
+    suite = Suite("numbers", "x", (*good[:2], broken, *good[2:]))
+    with pytest.raises(SuiteError, match=r"^numbers\.mine does not fit its tables: ") as refused:
+        checks.run(spark, [suite], names, Judge("broken"))
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
