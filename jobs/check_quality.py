@@ -8,7 +8,6 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -17,16 +16,15 @@ from replication.places import HadoopPath
 from replication.progress import doing, line_of, told
 from replication.quality import checks, offline_docs, suites
 from replication.quality.command import Every, parser
-from replication.quality.great_expectations_suite import Judge, JudgeError, ProjectError
+from replication.quality.great_expectations_suite import Judge, ProjectError
 from replication.quality.metrics import Metrics
 from replication.quality.suites import Suite, SuiteError
 from replication.reports.inventory_words import counted
 from replication.spark import expectation_results, session, views
 from replication.spark.ending import Stop
-from replication.spark.failures import EXIT_DEFECT, EXIT_UNUSABLE, exit_status, first_cause
+from replication.spark.failures import ended_by, exit_status
 from replication.spark.fold_stream import QUERY
-from replication.spark.session import SessionError
-from replication.spark.tables import BATCHES, Store, TablesError
+from replication.spark.tables import BATCHES, Store
 from replication.spark.views import Opened
 
 # Bytes: smaller tables are read once for all expectations.
@@ -38,26 +36,22 @@ def main(argv: list[str]) -> int:
     """Runs the job; returns the exit status."""
     flags = parser().parse_args(argv)
     if flags.project is not None and isinstance(flags.tables, HadoopPath):
-        told = f"--project: offers tables in folders of this machine, not {flags.tables}"
-        return _refused(told, EXIT_UNUSABLE)
+        raise ProjectError(
+            f"--project: offers tables in folders of this machine, not {flags.tables}"
+        )
     if isinstance(flags.metrics, int) and flags.every is None:
-        return _refused("--metrics PORT: nobody is served without --every", EXIT_UNUSABLE)
-    try:
-        folder = project_root() / "conf" / "expectations"
-        chosen = suites.load(folder, tuple(flags.suite), flags.expectations)
-        spark = session.start("replication-analyzer quality", [flags.tables.absolute()])
-    except (SuiteError, SessionError) as error:
-        return _refused(error, EXIT_UNUSABLE)
+        raise SuiteError("--metrics PORT: nobody is served without --every")
+    folder = project_root() / "conf" / "expectations"
+    chosen = suites.load(folder, tuple(flags.suite), flags.expectations)
+    spark = session.start("replication-analyzer quality", [flags.tables.absolute()])
     stop = Stop()
     try:
         if flags.every is None:
             return check(spark, flags, chosen)
         stop.listen(spark)
         return follow(spark, flags, chosen, stop)
-    except (TablesError, SuiteError, ProjectError) as error:
-        return _refused(error, EXIT_UNUSABLE)
-    except (PySparkException, JudgeError) as error:
-        return _refused(first_cause(error), EXIT_DEFECT)
+    except Exception as error:
+        return ended_by(error, "check_quality.py")  # Before the JVM is let go.
     finally:
         spark.stop()
         stop.leave()
@@ -156,11 +150,6 @@ def whose(found: Opened) -> tuple[list[str], list[str]]:
     names = F.collect_set("cluster_id"), F.collect_set("incident")
     row = found.frame("verdicts").agg(*names).collect()[0]
     return sorted(row[0]), sorted(row[1])
-
-
-def _refused(reason: object, status: int) -> int:
-    _say(str(reason))
-    return status
 
 
 def _say(text: str) -> None:

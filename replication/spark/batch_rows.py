@@ -4,23 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from replication.places import Place
 from replication.spark import contracts
-from replication.spark.log_files import DamagedError, added, files_in, files_of, opened, undamaged
+from replication.spark.log_files import DamagedError, added, files_in, files_of, opened, rows_of
 from replication.spark.small_commit import schema_of
 
 # Maintenance may delete a file between the look at the log and its reading.
 TRIES = 3
 # More rows, or more bytes, are for Spark.
 FEW_ROWS, FEW_BYTES = 20_000, 4 << 20
-# Spark writes moments as INT96, which are nanoseconds, and end in 2262, where nothing is said.
-CHECKED = ds.ParquetFileFormat(
-    coerce_int96_timestamp_unit="us",
-    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True),
-)
 
 
 def batch_rows(table: Place, version: int | None = None) -> list[dict[str, Any]] | None:
@@ -36,12 +30,7 @@ def batch_rows(table: Place, version: int | None = None) -> list[dict[str, Any]]
         if files is None:
             return None
         try:
-            # A column that an older file lacks is null.
-            paths = [str(table / name) for name in files]
-            rows: list[dict[str, Any]] = []
-            with undamaged(table):
-                if paths:
-                    rows = ds.dataset(paths, schema=schema, format=CHECKED).to_table().to_pylist()
+            rows = rows_of([table / name for name in files], schema).to_pylist()
         except FileNotFoundError:
             continue
         for row in rows:
@@ -76,8 +65,6 @@ def few_rows(table: Place, version: int) -> pa.Table | None:
         return None
     schema = pa.schema(found.schema().to_arrow())
     try:
-        with undamaged(table):
-            paths = [f"{table}/{name}" for name in files]
-            return ds.dataset(paths, schema=schema, format=CHECKED).to_table()
+        return rows_of([table / name for name in files], schema)
     except FileNotFoundError:
         return None

@@ -86,34 +86,12 @@ def _ask(tables: Path) -> None:
     try:
         views.opened(spark, tables.absolute()).register()
         for question, sql in QUESTIONS:
-            frame = spark.sql(sql)
-            rows = [[_cell(value) for value in row] for row in frame.collect()]
             print(f"\n{question}\n  SQL: {sql}\n")
-            for line in text_table(frame.columns, rows):
-                print(f"  {line}")
+            spark.sql(sql).show(truncate=WIDEST)
         print(f"\nThe tables, for any engine that reads Delta: {tables.absolute()}")
         print(f'For example: spark.sql("SELECT * FROM delta.`{tables.absolute()}/verdicts`")')
     finally:
         spark.stop()
-
-
-def text_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines of aligned columns under their names; says so where there is none."""
-    if not rows:
-        return ["(none)"]
-    widths = [max(len(cell) for cell in column) for column in zip(names, *rows, strict=True)]
-    shown = []
-    for row in (names, ["-" * width for width in widths], *rows):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        shown.append("  ".join(cells).rstrip())
-    return shown
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    text = ",".join(str(v) for v in value) if isinstance(value, list) else str(value)
-    return text if len(text) <= WIDEST else text[: WIDEST - 2] + ".."
 
 
 def _shown(step: Sequence[str]) -> str:

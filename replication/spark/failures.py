@@ -37,6 +37,9 @@ OF_DELTA = (PySparkException, Py4JJavaError)
 OUTSIDE_NUMBERS = (
     errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENOMEM,
 )  # fmt: skip
+# What a job refuses before it asks Spark for anything, by the names of their classes.
+USAGE = ("SessionError", "SettingsError", "SourceError", "TablesError", "LockedError", "SuiteError",
+         "ProjectError", "Unusable", "NoEvidence", "NotUsable", "ClocksDisagree")  # fmt: skip
 # Ours, by the names of their classes: text is all that comes through Spark.
 REFUSALS = ("LeaseLostError", "TablesError", "SourceError", "ClocksDisagree", "DamagedError")
 # Spark's state store, where files of it are missing or broken.
@@ -84,15 +87,24 @@ def exit_status(main: Callable[[list[str]], int], command: Sequence[str]) -> int
 
 
 def _status(main: Callable[[list[str]], int], command: Sequence[str]) -> int:
-    job = Path(command[0]).name
     try:
         return main(list(command[1:]))
-    except OSError as error:
-        print(line_of(f"{job}: {error}"), file=sys.stderr)
-        return EXIT_TRY_AGAIN if error.errno in OUTSIDE_NUMBERS else EXIT_UNUSABLE
     except Exception as error:
-        traceback.print_exc()
-        return failed(job, error, sys.stderr)
+        return ended_by(error, Path(command[0]).name)
+
+
+def ended_by(error: Exception, job: str) -> int:
+    """Says on stderr what ended a job, in one line unless it is a defect; the exit status."""
+    if isinstance(error, OSError):
+        print(line_of(f"{job}: {error}"), file=sys.stderr, flush=True)
+        return EXIT_TRY_AGAIN if error.errno in OUTSIDE_NUMBERS else EXIT_UNUSABLE
+    if type(error).__name__ in USAGE:
+        print(line_of(f"{job}: {error}"), file=sys.stderr, flush=True)
+        return EXIT_UNUSABLE
+    # What comes through Spark names its cause, and brings the JVM's own trace along.
+    if not isinstance(error, OF_DELTA) and type(error).__name__ not in DEFECTS:
+        traceback.print_exception(error)
+    return failed(job, error, sys.stderr)
 
 
 def failed(job: str, error: BaseException, out: TextIO) -> int:

@@ -23,7 +23,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark import RDD
 from pyspark.accumulators import AccumulatorParam
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from replication import places
@@ -34,10 +33,8 @@ from replication.command_line import (
     told_of,
     topic_names,
 )
-from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import arrow_schema, write_events
 from replication.evidence.importer import Import, import_evidence
-from replication.evidence.joining.by_clock import ClocksDisagree
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
 from replication.evidence.unreadable import Unreadable
@@ -45,13 +42,11 @@ from replication.places import HadoopPath, Place
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.versions import behaviour
-from replication.recovery.folder import NotUsable
 from replication.reports.inventory_words import counted
 from replication.spark import contracts, evidence_tables, session
 from replication.spark.evidence_at_hand import AtHand, shown
-from replication.spark.failures import failed
 from replication.spark.progress import Progress
-from replication.spark.tables import Store, TablesError
+from replication.spark.tables import Store
 
 EXIT_OK, EXIT_UNUSABLE = 0, 2
 ENDINGS = {"json": "jsonl", "parquet": "parquet"}
@@ -119,23 +114,14 @@ def main(argv: list[str]) -> int:
     """Runs the job; returns the exit status."""
     flags = parser().parse_args(argv)
     progress = Progress()
-    try:
-        check(flags)
-        flags.paths = [path.absolute() for path in flags.paths]
-        flags.tables = flags.tables and flags.tables.absolute()
-        written = [flags.out.absolute(), *([flags.tables] if flags.tables else [])]
-        spark = session.start("replication-analyzer import", written, flags.paths)
-    except (Unusable, session.SessionError) as error:
-        progress.say(f"import_artifacts.py: {error}")
-        return EXIT_UNUSABLE
+    check(flags)
+    flags.paths = [path.absolute() for path in flags.paths]
+    flags.tables = flags.tables and flags.tables.absolute()
+    written = [flags.out.absolute(), *([flags.tables] if flags.tables else [])]
+    spark = session.start("replication-analyzer import", written, flags.paths)
     try:
         print(ImportJob(spark, progress).run(flags))
         return EXIT_OK
-    except (NoEvidence, Unusable, ClocksDisagree, NotUsable, TablesError) as error:
-        progress.say(f"import_artifacts.py: {error}")
-        return EXIT_UNUSABLE
-    except PySparkException as error:
-        return failed("import_artifacts.py", error, progress.out)
     finally:
         spark.stop()
 

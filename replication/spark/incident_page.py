@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from replication import places
@@ -27,8 +26,6 @@ from replication.reports.do_now import sends_to_decide
 from replication.reports.evidence_lines import read_lines
 from replication.reports.page import Beside, write_page
 from replication.spark import contracts, fold_stream, session, views
-from replication.spark.failures import first_cause
-from replication.spark.session import SessionError
 from replication.spark.tables import BATCHES, TablesError
 from replication.spark.views import Opened
 
@@ -67,10 +64,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str]) -> int:
     """Runs the job; returns the exit status."""
     flags = parser().parse_args(argv)
-    try:
-        spark = session.start("replication-analyzer report", (), [flags.tables.absolute()])
-    except SessionError as error:
-        return _refused(error, EXIT_UNUSABLE)
+    spark = session.start("replication-analyzer report", (), [flags.tables.absolute()])
     try:
         found = views.opened(spark, flags.tables.absolute())
         incident = incident_of(found, flags.incident)
@@ -80,19 +74,8 @@ def main(argv: list[str]) -> int:
         write_page(flags.out, detailed, told, read_lines, beside)
         print(line_of(f"report.py: {flags.out}"), file=sys.stderr)
         return EXIT_OK
-    except TablesError as error:
-        return _refused(error, EXIT_UNUSABLE)
-    except OSError as error:
-        return _refused(f"--out {flags.out}: {error.strerror}", EXIT_UNUSABLE)
-    except PySparkException as error:
-        return _refused(first_cause(error), EXIT_DEFECT)
     finally:
         spark.stop()
-
-
-def _refused(reason: object, status: int) -> int:
-    print(line_of(f"report.py: {reason}"), file=sys.stderr)
-    return status
 
 
 def incident_of(found: Opened, asked: str | None) -> str | None:

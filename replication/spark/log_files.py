@@ -6,12 +6,13 @@ table.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -23,6 +24,11 @@ RESTORE = (
     "--checkpoint-dir"
 )
 COMMIT = re.compile(r"\d{20}\.json")
+# Spark writes moments as INT96, which are nanoseconds, and end in 2262, where nothing is said.
+CHECKED = ds.ParquetFileFormat(
+    coerce_int96_timestamp_unit="us",
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True),
+)
 # What Store.create asks of writers; constraints, change data feeds, clustering ask for more.
 WRITER_VERSION = 2
 
@@ -48,6 +54,17 @@ def undamaged(path: Place) -> Iterator[None]:
         if getattr(error, "errno", None) in (None, 0):
             raise DamagedError(path, f"is damaged ({str(error).splitlines()[0]})") from error
         raise
+
+
+def rows_of(files: Sequence[Place], schema: pa.Schema) -> pa.Table:
+    """The rows of Parquet files with a table's columns; one that an older file lacks is null.
+
+    Raises DamagedError; FileNotFoundError where a file is gone.
+    """
+    if not files:
+        return schema.empty_table()
+    with undamaged(files[0].parent):
+        return ds.dataset([str(path) for path in files], schema=schema, format=CHECKED).to_table()
 
 
 def newest_version(table: Place) -> int:

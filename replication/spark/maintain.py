@@ -19,7 +19,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -29,10 +28,9 @@ from replication.reports.inventory_words import counted
 from replication.spark import contracts, ingest, live, session, views
 from replication.spark.delta_schemas import MARK, named
 from replication.spark.event_files import PRUNED, number_of
-from replication.spark.failures import EXIT_UNUSABLE, OF_DELTA, failed, is_conflict
+from replication.spark.failures import OF_DELTA, is_conflict
 from replication.spark.lease import Lease
 from replication.spark.progress import Progress
-from replication.spark.session import SessionError
 from replication.spark.tables import (
     ADDED_UP,
     BATCHES,
@@ -115,11 +113,7 @@ def main(argv: list[str]) -> int:
     """Runs the job; returns the exit status."""
     flags = parser().parse_args(argv)
     progress = Progress()
-    try:
-        spark = session.start("replication-analyzer maintenance", [flags.tables.absolute()])
-    except SessionError as error:
-        progress.say(f"maintain.py: {error}")
-        return EXIT_UNUSABLE
+    spark = session.start("replication-analyzer maintenance", [flags.tables.absolute()])
     try:
         kept = Kept(flags.keep_hours, flags.keep_batches_hours, flags.keep_events_hours)
         _check(kept, flags)
@@ -128,11 +122,6 @@ def main(argv: list[str]) -> int:
         round_ = Maintenance(spark, tables, checkpoint_dir, progress, flags.cluster_below)
         round_.run(kept, flags.files)
         return EXIT_OK
-    except TablesError as error:
-        progress.say(f"maintain.py: {error}")
-        return EXIT_UNUSABLE
-    except PySparkException as error:
-        return failed("maintain.py", error, progress.out)
     finally:
         spark.stop()
 

@@ -1,8 +1,8 @@
 """Commits of the tables that this tool has not made: they are told, with how to take them back.
 
-Each commit of this tool that changes rows names the tool (`userMetadata`), or has a transaction id
+Each commit of this tool that changes rows names the tool (`userMetadata`) or has a transaction id
 which names the query and the table; its retention deletes events by their micro-batch. Whoever only
-moves rows between files (OPTIMIZE) or changes a table's properties changes no answer, and may do so.
+moves rows between files (OPTIMIZE) or changes a table's properties changes no answer, and may.
 """
 
 import re

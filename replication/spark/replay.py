@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -32,13 +31,12 @@ from replication.spark.event_files import (
     next_slice,
     still_readable,
 )
-from replication.spark.failures import failed
 from replication.spark.fold_batch import fold_events
 from replication.spark.ingest import marked
 from replication.spark.progress import Progress, sum_of
 from replication.spark.runs import Run
-from replication.spark.settings import Settings, SettingsError
-from replication.spark.tables import MiscountedError, Store, TablesError, Writer, check_counts
+from replication.spark.settings import Settings
+from replication.spark.tables import Store, Writer, check_counts
 
 FLAGS = ("held_limit", "write_threads")
 ALL_TABLES = tuple(sorted({table for names in WRITTEN_BY.values() for table in names}))
@@ -82,14 +80,10 @@ def main(argv: list[str]) -> int:
     """Runs the job; returns the exit status."""
     flags = parser().parse_args(argv)
     progress = Progress()
-    try:
-        chosen = settings.load(vars(flags))
-        source, tables = flags.source.absolute(), flags.tables.absolute()
-        slices = slices_of(source) if isinstance(source, Path) else []
-        spark = session.start("replication-analyzer replay", [tables], [source])
-    except (SettingsError, SourceError, session.SessionError) as error:
-        progress.say(f"replay.py: {error}")
-        return EXIT_UNUSABLE
+    chosen = settings.load(vars(flags))
+    source, tables = flags.source.absolute(), flags.tables.absolute()
+    slices = slices_of(source) if isinstance(source, Path) else []
+    spark = session.start("replication-analyzer replay", [tables], [source])
     try:
         job = ReplayJob(spark, tables.absolute(), chosen, progress, flags.incident)
         slices = slices or slices_of(source.absolute())
@@ -97,11 +91,6 @@ def main(argv: list[str]) -> int:
         status = exit_status(verdicts, flags.strict)
         progress.say(why(status, verdicts))
         return status
-    except (TablesError, SourceError) as error:
-        progress.say(f"replay.py: {error}")
-        return EXIT_UNUSABLE
-    except (PySparkException, MiscountedError) as error:
-        return failed("replay.py", error, progress.out)
     finally:
         spark.stop()
 

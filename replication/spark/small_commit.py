@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 
 from replication.spark import contracts
 from replication.spark.delta_schemas import MARK, json_type
-from replication.spark.log_files import files_in, files_of, newest_version, opened, undamaged
+from replication.spark.log_files import files_in, files_of, newest_version, opened, rows_of
 from replication.spark.topic_partition_ids import PARTS, parts_of
 
 # Of more rows than this, Spark's own way costs less than reading and writing them all.
@@ -107,6 +107,9 @@ class SmallCommit:
         rows = self.rows
         if self.replaced:
             files = files_in(table)
+            others = {f.name for f in table.schema().fields} - set(rows.column_names)
+            if others:
+                raise NotSmallError(f"columns that are not ours: {', '.join(sorted(others))}")
             if files is None:
                 raise NotSmallError(f"{self.table.name}: only Spark's Delta can tell its files")
             rows = pa.concat_tables([self._kept(folder, files), rows])
@@ -123,10 +126,7 @@ class SmallCommit:
         """The rows that stay."""
         if sum(MOST_ROWS + 1 if n is None else n for n in files.values()) > MOST_ROWS:
             raise NotSmallError(f"{self.table.name} has more than {MOST_ROWS:,} rows")
-        schema = schema_of(self.table.name)
-        # A column that an older file lacks is null.
-        parts = [_completed(_read(folder / name), schema) for name in files]
-        kept = pa.concat_tables([schema.empty_table(), *parts])
+        kept = rows_of([folder / name for name in files], schema_of(self.table.name))
         gone = pc.is_in(kept["topic_partition_id"], pa.array(sorted(self.replaced), pa.string()))
         if self.of_query:
             gone = pc.and_(gone, pc.fill_null(pc.equal(kept["query"], self.of_query), False))
@@ -199,26 +199,3 @@ def schema_of(table: str) -> pa.Schema:
     ]
     columns = StructType.fromJson({"type": "struct", "fields": fields})
     return to_arrow_schema(columns, timezone="UTC")
-
-
-def _read(path: Path) -> pa.Table:
-    # Spark writes moments as INT96, which are nanoseconds, and end in 2262, where nothing is said.
-    with undamaged(path):
-        return pq.ParquetFile(
-            path, coerce_int96_timestamp_unit="us", page_checksum_verification=True
-        ).read()
-
-
-def _completed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows of a file with the columns of the table, in its order.
-
-    Raises NotSmallError where they have a column of their owner's, which would be lost.
-    """
-    others = set(rows.column_names) - set(schema.names)
-    if others:
-        raise NotSmallError(f"columns that are not ours: {', '.join(sorted(others))}")
-    columns = [
-        rows[f.name].cast(f.type) if f.name in rows.column_names else pa.nulls(len(rows), f.type)
-        for f in schema
-    ]
-    return pa.table(columns, schema=schema)

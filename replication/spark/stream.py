@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -24,14 +23,14 @@ from replication.spark.alerting import Alerting, channels_of
 from replication.spark.checkpoint_files import written_without_processes
 from replication.spark.ending import LAST_MICRO_BATCH_SECONDS, Stop
 from replication.spark.event_files import Admission, SourceError, event_files
-from replication.spark.failures import failed
+from replication.spark.failures import ended_by
 from replication.spark.fold_stream import Fold
 from replication.spark.ingest import Ingest, KafkaSource
-from replication.spark.lease import CheckpointLock, LockedError
+from replication.spark.lease import CheckpointLock
 from replication.spark.live import Live, ShippedSource
 from replication.spark.progress import Progress, sum_of
-from replication.spark.settings import Settings, SettingsError
-from replication.spark.tables import MiscountedError, Store, TablesError, check_counts
+from replication.spark.settings import Settings
+from replication.spark.tables import Store, TablesError, check_counts
 
 FLAGS = (
     "trigger", "max_files_per_trigger", "max_offsets_per_trigger", "fold_max_files_per_trigger",
@@ -123,15 +122,11 @@ def main(argv: list[str]) -> int:
     """Runs the job; returns the exit status."""
     flags = parser().parse_args(argv)
     progress = Progress()
-    try:
-        chosen = settings.load(vars(flags))
-        source = _source(flags)
-        channels = channels_of(flags.alert)
-        shared = [flags.tables.absolute(), flags.checkpoint_dir.absolute()]
-        spark = session.start("replication-analyzer stream", shared, _folders(source))
-    except (SettingsError, SourceError, session.SessionError) as error:
-        progress.say(f"stream.py: {error}")
-        return EXIT_UNUSABLE
+    chosen = settings.load(vars(flags))
+    source = _source(flags)
+    channels = channels_of(flags.alert)
+    shared = [flags.tables.absolute(), flags.checkpoint_dir.absolute()]
+    spark = session.start("replication-analyzer stream", shared, _folders(source))
     stop = Stop()
     stop.listen(spark)
     try:
@@ -147,11 +142,8 @@ def main(argv: list[str]) -> int:
         )  # fmt: skip
         job.run(source, flags.new_run)
         return EXIT_OK
-    except (SourceError, TablesError, LockedError) as error:
-        progress.say(f"stream.py: {error}")
-        return EXIT_UNUSABLE
-    except (PySparkException, MiscountedError) as error:
-        return failed("stream.py", error, progress.out)
+    except Exception as error:
+        return ended_by(error, "stream.py")  # Before the JVM is let go, which may wait to end.
     finally:
         spark.stop()
         stop.leave()

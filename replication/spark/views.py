@@ -17,8 +17,6 @@ from replication.places import Place
 from replication.spark import contracts, dialects, session
 from replication.spark.cut import Cut, cut_of, newest_of
 from replication.spark.failures import first_cause
-from replication.spark.progress import Progress
-from replication.spark.session import SessionError
 from replication.spark.tables import BATCHES, RESULTS, Store, TablesError
 
 EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
@@ -307,18 +305,12 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str]) -> int:
     """Runs the job; returns the exit status."""
     flags = parser().parse_args(argv)
-    progress = Progress()
     if flags.text:
         print((questions if flags.questions else text)(flags.text), end="")
         return EXIT_OK
     if flags.tables is None:
-        progress.say("create_views.py: --tables DIR is needed: which tables?")
-        return EXIT_UNUSABLE
-    try:
-        spark = session.start("replication-analyzer views", (), [flags.tables.absolute()])
-    except SessionError as error:
-        progress.say(f"create_views.py: {error}")
-        return EXIT_UNUSABLE
+        raise TablesError("--tables DIR is needed: which tables?")
+    spark = session.start("replication-analyzer views", (), [flags.tables.absolute()])
     try:
         tables = flags.tables.absolute()
         found = opened(spark, tables)
@@ -335,11 +327,5 @@ def main(argv: list[str]) -> int:
         places.rename(partial, out)
         print(f"{SPARK_SQL} -i {out}")
         return EXIT_OK
-    except (TablesError, OSError) as error:
-        progress.say(f"create_views.py: {error}")
-        return EXIT_UNUSABLE
-    except PySparkException as error:
-        progress.say(f"create_views.py: {first_cause(error)}")
-        return EXIT_DEFECT
     finally:
         spark.stop()
