@@ -80,6 +80,17 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
 
 def judged_arguments(command: argparse.ArgumentParser) -> None:
     """How evidence is read and judged, wherever it comes from."""
+    scope_arguments(command)
+    command.add_argument(
+        "--processes",
+        type=_at_least_one,
+        metavar="N",
+        help="how many processes read files at once; by default up to 4",
+    )
+
+
+def scope_arguments(command: argparse.ArgumentParser) -> None:
+    """What of the evidence is judged, and by which release; and what its files do not say."""
     command.add_argument(
         "--kafka",
         metavar="VERSION",
@@ -95,12 +106,6 @@ def judged_arguments(command: argparse.ArgumentParser) -> None:
     )
     told_arguments(command)
     command.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
-    command.add_argument(
-        "--processes",
-        type=_at_least_one,
-        metavar="N",
-        help="how many processes read files at once; by default up to 4",
-    )
 
 
 def told_arguments(command: argparse.ArgumentParser) -> None:

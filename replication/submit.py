@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from replication.doctor import wanted_versions
@@ -132,36 +133,11 @@ def _run(job: str) -> int:
     os.execv(spark_submit, command)
 
 
-def stream() -> int:
-    """jobs/stream.py"""
-    return _run("stream")
-
-
-def replay() -> int:
-    """jobs/replay.py"""
-    return _run("replay")
-
-
-def import_artifacts() -> int:
-    """jobs/import_artifacts.py"""
-    return _run("import_artifacts")
-
-
-def check_quality() -> int:
-    """jobs/check_quality.py"""
-    return _run("check_quality")
-
-
-def report() -> int:
-    """jobs/report.py"""
-    return _run("report")
-
-
-def maintain() -> int:
-    """jobs/maintain.py"""
-    return _run("maintain")
-
-
-def create_views() -> int:
-    """jobs/create_views.py"""
-    return _run("create_views")
+# What the commands of a wheel call.
+stream, replay, import_artifacts, check_quality, report, maintain, create_views = (
+    partial(_run, job)
+    for job in (
+        "stream", "replay", "import_artifacts", "check_quality", "report", "maintain",
+        "create_views",
+    )
+)  # fmt: skip

@@ -25,17 +25,11 @@ def first_commit(table: contracts.Table, checkpoint_every: int) -> str:
 
     checkpoint_every: after how many commits Delta sums up its log.
     """
-    fields = []
-    for column in table.columns:
-        field_type = json.loads(json_type(column.type))
-        metadata = {"comment": column.meaning}
-        fields.append({"name": column.name, "type": field_type, "nullable": column.nullable,
-                       "metadata": metadata})  # fmt: skip
     meta = {
         "id": str(uuid.uuid4()),
         "description": table.about,
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "schemaString": json.dumps({"type": "struct", "fields": fields_of(table)}),
         "partitionColumns": [],
         "configuration": {
             "delta.checkpointInterval": str(checkpoint_every),
@@ -50,6 +44,15 @@ def first_commit(table: contracts.Table, checkpoint_every: int) -> str:
         {"metaData": meta},
     ]  # fmt: skip
     return "".join(json.dumps(action) + "\n" for action in actions)
+
+
+def fields_of(table: contracts.Table) -> list[dict[str, Any]]:
+    """The columns as a Delta schema has them."""
+    return [
+        {"name": c.name, "type": json.loads(json_type(c.type)), "nullable": c.nullable,
+         "metadata": {"comment": c.meaning}}
+        for c in table.columns
+    ]  # fmt: skip
 
 
 def statistics(table: contracts.Table) -> dict[str, str]:
@@ -80,37 +83,12 @@ def json_type(text: str) -> str:
     ]})  # fmt: skip
 
 
-def alterations(table: contracts.Table, schema: dict[str, Any], kept: str | None) -> list[str]:
-    """What ALTER TABLE has to do to a table of an older version. kept: columns with statistics.
-
-    Raises ValueError where a column has another type.
-    """
-    lacking = columns_to_add(table, schema)
-    wanted = statistics(table).get(STATISTICS)
-    found = [f"ADD COLUMNS ({', '.join(lacking)})"] if lacking else []
-    if wanted and kept in OLDER_STATISTICS:
-        found.append(f"SET TBLPROPERTIES ('{STATISTICS}' = '{wanted}')")
-    return found
-
-
-def columns_to_add(table: contracts.Table, schema: dict[str, Any]) -> list[str]:
-    """DDL of the columns, and of fields of arrays of structs, that a Delta schema lacks.
-
-    Raises ValueError where a column has another type.
-    """
-    found = {field["name"]: field["type"] for field in schema["fields"]}
-    lacking: list[str] = []
-    for column in table.columns:
-        wanted = json.loads(json_type(column.type))
-        if column.name not in found:
-            lacking.append(f"`{column.name}` {column.type} COMMENT {quoted(column.meaning)}")
-            continue
-        inner = _lacking_fields(column, found[column.name], wanted)
-        if inner is None:
-            told = json.dumps(found[column.name])
-            raise ValueError(f"has {column.name} as {told}, not as {column.type}")
-        lacking += inner
-    return lacking
+def lacks(table: contracts.Table, schema: dict[str, Any]) -> bool:
+    """Whether a Delta schema is not the table's: a column, or a field of one, is not there, or of
+    another type."""
+    found = {field["name"]: _bare(field["type"]) for field in schema["fields"]}
+    wanted = {field["name"]: _bare(field["type"]) for field in fields_of(table)}
+    return any(found.get(name) != field_type for name, field_type in wanted.items())
 
 
 def _bare(field_type: Any) -> Any:
@@ -119,25 +97,6 @@ def _bare(field_type: Any) -> Any:
         left_out = ("metadata", "nullable", "containsNull", "valueContainsNull")
         return {k: _bare(v) for k, v in field_type.items() if k not in left_out}
     return [_bare(v) for v in field_type] if isinstance(field_type, list) else field_type
-
-
-def _fields_of(field_type: Any) -> dict[str, Any] | None:
-    """Name -> type of the fields of an array of structs, None for what is none."""
-    element = field_type.get("elementType") if isinstance(field_type, dict) else None
-    if not isinstance(element, dict) or element.get("type") != "struct":
-        return None
-    return {inner["name"]: _bare(inner["type"]) for inner in element["fields"]}
-
-
-def _lacking_fields(column: contracts.Column, found: Any, wanted: Any) -> list[str] | None:
-    """DDL of the fields that an array of structs lacks; None where the types differ otherwise."""
-    if _bare(found) == _bare(wanted):
-        return []
-    has, needs = _fields_of(found), _fields_of(wanted)
-    if has is None or needs is None or any(needs.get(name) != has[name] for name in has):
-        return None
-    types = dict(p.split(":", 1) for p in column.type[len("array<struct<") : -2].split(","))
-    return [f"`{column.name}`.element.`{n}` {types[n]}" for n in needs if n not in has]
 
 
 def quoted(text: str) -> str:

@@ -27,11 +27,8 @@ from pyspark.sql import SparkSession
 
 from replication import places
 from replication.command_line import (
-    INCIDENT_HELP,
-    incident_name,
-    told_arguments,
+    scope_arguments,
     told_of,
-    topic_names,
 )
 from replication.evidence.event_dumps import arrow_schema, write_events
 from replication.evidence.importer import Import, import_evidence
@@ -48,7 +45,7 @@ from replication.spark.evidence_at_hand import AtHand, shown
 from replication.spark.progress import Progress
 from replication.spark.tables import Store
 
-EXIT_OK, EXIT_UNUSABLE = 0, 2
+EXIT_OK = 0
 ENDINGS = {"json": "jsonl", "parquet": "parquet"}
 # Tasks per core: partitions and files differ in size.
 TASKS_PER_CORE = 16
@@ -84,29 +81,17 @@ def parser() -> argparse.ArgumentParser:
         "--format", choices=tuple(ENDINGS), default="parquet", help="of the event files"
     )
     made.add_argument(
-        "--kafka", metavar="VERSION", help="judge by this release, whatever the logs name"
-    )
-    made.add_argument(
-        "--topic",
-        dest="topics",
-        type=topic_names,
-        default=frozenset(),
-        metavar="NAME,..",
-        help="only these topics",
-    )
-    made.add_argument(
         "--generation",
         type=int,
         default=0,
         help="higher wins when the same partitions are imported again",
     )
-    made.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
     made.add_argument(
         "--tables", type=places.tables_folder, metavar="DIR",
         help="judge here, too, and write what only the evidence tells into Delta tables of this "
         "folder: lost_records_keys, affected_groups, affected_transactions, decisions",
     )  # fmt: skip
-    told_arguments(made)
+    scope_arguments(made)
     return made
 
 
@@ -302,19 +287,19 @@ class ImportJob:
         for index, part in enumerate(parts):
             named = folder.parent / f"part-{index:05d}.{ending}"
             places.rename(part, named)
-            files.append(Written(named, 0, (), ()))
+            files.append(Written(named))
         return [*files, *notes.value]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Written:
-    """One event file, and what could not be read on the way to it. path: None where it is said
-    elsewhere."""
+    """What one task has made: an event file (None: it is said elsewhere), and what could not be
+    read on the way to it."""
 
-    path: Place | None
-    events: int
-    unreadable: tuple[Unreadable, ...]
-    notes: tuple[str, ...]
+    path: Place | None = None
+    events: int = 0
+    unreadable: list[Unreadable] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def shipped(evidence: PartitionEvidence) -> PartitionEvidence:
@@ -327,7 +312,7 @@ def shipped(evidence: PartitionEvidence) -> PartitionEvidence:
 
 def told_events(
     partitions: Iterable[PartitionEvidence],
-    found: "Found",
+    found: Written,
     *,
     trace_id: str,
     generation: int,
@@ -350,30 +335,16 @@ def told_events(
         found.notes.extend(shown(whole.shown(note), told) for note in whole.notes)
 
 
-@dataclass
-class Found:
-    """What one task has found."""
-
-    events: int = 0
-    unreadable: list[Unreadable] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def written(self, path: Path | None) -> Written:
-        """As the driver has it."""
-        return Written(path, self.events, tuple(self.unreadable), tuple(self.notes))
-
-
 def write_part(
     index: int, partitions: Iterable[PartitionEvidence], *, work: Path, ending: str, told: Any
 ) -> Iterator[Written]:
     """What one task does: the events of its partitions to a file."""
-    found = Found()
+    found = Written(work / f"part-{index:05d}.{ending}")
     # A task that is run twice writes a file of its own before it takes the name.
     attempt = work / f"{uuid.uuid4().hex}.{ending}"
     write_events(attempt, told(partitions, found))
-    path = work / f"part-{index:05d}.{ending}"
-    os.replace(attempt, path)
-    yield found.written(path)
+    os.replace(attempt, str(found.path))
+    yield found
 
 
 class _Notes(AccumulatorParam[Any]):
@@ -388,12 +359,12 @@ class _Notes(AccumulatorParam[Any]):
 
 def _told(told: Any, notes: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[list[Event]]:
     """The events of pickled partitions, so many at a time."""
-    found = Found()
+    found = Written()
     packed = (pickle.loads(each.as_py()) for batch in batches for each in batch.column(0))
     events = told(packed, found)
     while some := list(islice(events, EVENTS_AT_ONCE)):
         yield some
-    notes.add((found.written(None),))
+    notes.add((found,))
 
 
 def _rows(told: Any, notes: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

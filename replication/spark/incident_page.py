@@ -29,7 +29,7 @@ from replication.spark import contracts, fold_stream, session, views
 from replication.spark.tables import BATCHES, TablesError
 from replication.spark.views import Opened
 
-EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
+EXIT_OK = 0
 # Events that are fetched for the stories; the page shows fewer. One partition is always fetched.
 MOST_EVENTS = 400_000
 MOST_PARTITIONS = 2_000

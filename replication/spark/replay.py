@@ -41,7 +41,7 @@ from replication.spark.tables import Store, Writer, check_counts
 FLAGS = ("held_limit", "write_threads")
 ALL_TABLES = tuple(sorted({table for names in WRITTEN_BY.values() for table in names}))
 DECIDING = ("committed_records_survive", "log_matching")
-EXIT_HOLDS, EXIT_VIOLATED, EXIT_UNUSABLE, EXIT_UNKNOWN, EXIT_DEFECT = 0, 1, 2, 3, 4
+EXIT_HOLDS, EXIT_VIOLATED, EXIT_UNKNOWN = 0, 1, 3
 
 
 def parser() -> argparse.ArgumentParser:

@@ -39,7 +39,7 @@ FLAGS = (
     "write_threads", "starting_offsets", "fail_on_data_loss", "silence_bound",
     "base_after",
 )  # fmt: skip
-EXIT_OK, EXIT_UNUSABLE = 0, 2
+EXIT_OK = 0
 LAST_TRIES = 3
 
 

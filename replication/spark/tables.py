@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from replication.places import Place
 from replication.spark import contracts, hadoop_files
@@ -28,13 +30,16 @@ from replication.spark.batch_rows import batch_rows, few_rows, has_few_rows
 from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
 from replication.spark.delta_schemas import (
     MARK,
+    OLDER_STATISTICS,
     STATISTICS,
-    alterations,
+    fields_of,
     first_commit,
+    lacks,
     named,
     quoted,
+    statistics,
 )
-from replication.spark.failures import OF_DELTA, is_conflict
+from replication.spark.failures import OF_DELTA, first_cause, is_conflict
 from replication.spark.lease import Lease
 from replication.spark.log_files import (
     DamagedError,
@@ -146,16 +151,23 @@ class Store:
             schema = json.loads(found.schema().to_json())
         else:
             schema = json.loads(self._snapshot(table.name).schema().json())
-        try:
-            changes = alterations(table, schema, self.statistics(table.name))
-        except ValueError as error:
-            raise TablesError(
-                f"{self.path(table.name)} {error}: it was changed, or is of another version. Fold "
-                "the events into new tables"
-            ) from None
-        path = self.path(table.name).replace("`", "``")
-        for change in changes:
-            self.spark.sql(f"ALTER TABLE delta.`{path}` {change}")
+        if lacks(table, schema):
+            wanted = StructType.fromJson({"type": "struct", "fields": fields_of(table)})
+            nothing = self.spark.createDataFrame([], wanted).write.format("delta").mode("append")
+            try:
+                nothing.options(mergeSchema="true", userMetadata=MARK).save(self.path(table.name))
+            except AnalysisException as error:
+                raise TablesError(
+                    f"{self.path(table.name)} has columns of other types ({first_cause(error)}): "
+                    "it was changed, or is of another version. Fold the events into new tables"
+                ) from None
+        wanted_statistics = statistics(table).get(STATISTICS)
+        if wanted_statistics and self.statistics(table.name) in OLDER_STATISTICS:
+            path = self.path(table.name).replace("`", "``")
+            self.spark.sql(
+                f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES "
+                f"('{STATISTICS}' = '{wanted_statistics}')"
+            )
 
     def append(
         self, table: str, rows: DataFrame, writer: Writer, micro_batch_id: int, part: str = ""

@@ -210,6 +210,22 @@ def test_tables_of_an_older_version_get_the_new_columns(
         columns = dict(store.newest(table).dtypes)
         assert set(added) <= set(columns)
         assert columns == {c.name: c.type for c in contracts.tables()[table].columns}
+        meanings = {c.name: c.meaning for c in contracts.tables()[table].columns}
+        assert all(
+            f.metadata["comment"] == meanings[f.name] for f in store.newest(table).schema.fields
+        )
+
+
+@pytest.mark.spark
+def test_a_column_of_another_type_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    tables_of_before(tmp_path)
+    first = tmp_path / "tables" / "verdicts" / "_delta_log" / f"{0:020d}.json"
+    column = r"\"name\": \"partition\", \"type\": "
+    text = first.read_text()
+    assert column + r"\"long\"" in text
+    first.write_text(text.replace(column + r"\"long\"", column + r"\"string\""))
+    with pytest.raises(TablesError, match="verdicts has columns of other types .*partition"):
+        Store(spark, tmp_path / "tables").create()
 
 
 @pytest.mark.spark
