@@ -63,7 +63,7 @@ def rows_of(files: Sequence[Place], schema: pa.Schema) -> pa.Table:
     """
     if not files:
         return schema.empty_table()
-    with undamaged(files[0].parent):
+    with undamaged(files[0] if len(files) == 1 else files[0].parent):
         return ds.dataset([str(path) for path in files], schema=schema, format=CHECKED).to_table()
 
 

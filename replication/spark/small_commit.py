@@ -27,7 +27,14 @@ from pyspark.sql.types import StructType
 
 from replication.spark import contracts
 from replication.spark.delta_schemas import MARK, json_type
-from replication.spark.log_files import files_in, files_of, newest_version, opened, rows_of
+from replication.spark.log_files import (
+    files_in,
+    files_of,
+    newest_version,
+    opened,
+    rows_of,
+    undamaged,
+)
 from replication.spark.topic_partition_ids import PARTS, parts_of
 
 # Of more rows than this, Spark's own way costs less than reading and writing them all.
@@ -107,9 +114,6 @@ class SmallCommit:
         rows = self.rows
         if self.replaced:
             files = files_in(table)
-            others = {f.name for f in table.schema().fields} - set(rows.column_names)
-            if others:
-                raise NotSmallError(f"columns that are not ours: {', '.join(sorted(others))}")
             if files is None:
                 raise NotSmallError(f"{self.table.name}: only Spark's Delta can tell its files")
             rows = pa.concat_tables([self._kept(folder, files), rows])
@@ -126,11 +130,22 @@ class SmallCommit:
         """The rows that stay."""
         if sum(MOST_ROWS + 1 if n is None else n for n in files.values()) > MOST_ROWS:
             raise NotSmallError(f"{self.table.name} has more than {MOST_ROWS:,} rows")
-        kept = rows_of([folder / name for name in files], schema_of(self.table.name))
+        schema = schema_of(self.table.name)
+        kept = pa.concat_tables([schema.empty_table(), *(_read(folder / n, schema) for n in files)])
         gone = pc.is_in(kept["topic_partition_id"], pa.array(sorted(self.replaced), pa.string()))
         if self.of_query:
             gone = pc.and_(gone, pc.fill_null(pc.equal(kept["query"], self.of_query), False))
         return kept.filter(pc.invert(gone))
+
+
+def _read(path: Path, schema: pa.Schema) -> pa.Table:
+    """The rows of a file. Raises NotSmallError where it has a column of its owner's, or one whose
+    name is damaged: either would be lost."""
+    with undamaged(path):
+        others = set(pq.read_schema(path).names) - set(schema.names)
+    if others:
+        raise NotSmallError(f"columns that are not ours: {', '.join(sorted(others))}")
+    return rows_of([path], schema)
 
 
 def is_made(table: DeltaTable, transaction: tuple[str, int]) -> bool:

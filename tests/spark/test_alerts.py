@@ -20,12 +20,14 @@ from ruamel.yaml import YAML
 
 from replication.paths import project_root
 from replication.protocol.judgement.judge import INVARIANTS
+from replication.quality.metrics import Metrics as QualityMetrics
 from replication.spark.alerting import Alerting, Channels, channels_of
 from replication.spark.alerts import Answer, Outbox, alerts_of, payload
 from replication.spark.event_files import SourceError
 from replication.spark.metrics import Metrics
 from replication.spark.progress import Progress
 from tests.protocol.judgement.test_risk_rows import row as danger
+from tests.quality.test_outcomes import outcome as quality_outcome
 
 NAME = "Id-1/t/topic-id/3"
 # What becomes of records is told as records that are gone.
@@ -310,7 +312,10 @@ def test_the_endpoint_answers(tmp_path: Path) -> None:
 def exported() -> set[str]:
     answer = answered(at_risk(), loss_ledger=[loss()], verdicts=[verdict("x", "UNKNOWN")])
     answer.silent = {"c": {1: "x"}}
-    return set(re.findall(r"^(replication_\w+)(?:\{| )", metrics_of(answer), re.M))
+    checks = QualityMetrics(None)
+    checks.show([quality_outcome("e", "critical", 1)], 1.0)
+    text = metrics_of(answer) + generate_latest(checks.registry).decode()
+    return set(re.findall(r"^(replication_\w+)(?:\{| )", text, re.M))
 
 
 @pytest.mark.parametrize("path", [RULES, DASHBOARD], ids=lambda p: p.name)

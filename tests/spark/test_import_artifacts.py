@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replication.cli import main as laptop
+from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import read_events, write_events
 from replication.evidence.importer import import_evidence
 from replication.protocol.ground import wire
@@ -17,6 +18,7 @@ from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import fold_all
 from replication.spark import import_artifacts
 from replication.spark.event_files import event_files
+from replication.spark.failures import exit_status
 from replication.spark.import_artifacts import ImportJob
 from replication.spark.progress import Progress
 from tests.changed_evidence import INCIDENTS, changed_copy, digests_for_directories
@@ -128,14 +130,14 @@ def test_unusable_calls_are_refused_before_spark_starts(
     (tmp_path / "evidence").mkdir()
     (tmp_path / "full").mkdir()
     write_events(tmp_path / "full" / "events.jsonl", [])
-    assert import_artifacts.main(arguments) == 2
+    assert exit_status(import_artifacts.main, ["import_artifacts.py", *arguments]) == 2
     assert said in capsys.readouterr().err
 
 
 def test_nothing_that_is_evidence(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "evidence").mkdir()
     (tmp_path / "evidence" / "notes.txt").write_text("nothing\n")
-    with pytest.raises(import_artifacts.NoEvidence, match="no evidence of a Kafka cluster"):
+    with pytest.raises(NoEvidence, match="no evidence of a Kafka cluster"):
         run_import(spark, tmp_path / "evidence", "--out", tmp_path / "out")
     assert event_files(tmp_path / "out") == []
     flags = argparse.Namespace(

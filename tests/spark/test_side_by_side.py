@@ -224,7 +224,7 @@ def test_a_column_of_another_type_is_refused(spark: SparkSession, tmp_path: Path
     text = first.read_text()
     assert column + r"\"long\"" in text
     first.write_text(text.replace(column + r"\"long\"", column + r"\"string\""))
-    with pytest.raises(TablesError, match="verdicts has columns of other types .*partition"):
+    with pytest.raises(TablesError, match=r"verdicts has columns of other types .*partition"):
         Store(spark, tmp_path / "tables").create()
 
 
