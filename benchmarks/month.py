@@ -145,7 +145,6 @@ class Month:
 
     def follow(self, stream: "subprocess.Popen[str]", log: object) -> None:
         """Counts what the stream says that it has folded."""
-        # spark-submit joins what Python says on stderr to its own stdout.
         assert stream.stdout is not None
         for line in stream.stdout:
             log.write(line)  # type: ignore[attr-defined]

@@ -38,7 +38,6 @@ def costs(job: str, source: Path, work: Path, warm_up: int) -> dict[str, float]:
         command, cwd=root, env=environment(work), stdout=subprocess.PIPE, text=True,
         stderr=subprocess.STDOUT,
     )  # fmt: skip
-    # spark-submit joins what Python says on stderr to its own stdout.
     assert process.stdout is not None
     said = []
     for line in process.stdout:

@@ -19,21 +19,20 @@ STARTED_BY_JVM = "PYSPARK_GATEWAY_PORT"
 
 
 class JavaStderr(io.TextIOBase):
-    """Writes through the JVM, and where that is gone to Python's own."""
+    """Writes whole lines through the JVM, and where that is gone to Python's own."""
 
     def __init__(self, own: TextIO) -> None:
-        self._own = own
+        self._own, self._begun = own, ""
 
     def write(self, text: str) -> int:
+        lines, end, self._begun = (self._begun + text).rpartition("\n")
         try:
-            assert SparkContext._jvm is not None
-            SparkContext._jvm.System.err.print(text)
+            if end:
+                assert SparkContext._jvm is not None
+                SparkContext._jvm.System.err.print(lines + end)
         except (Py4JError, OSError):
-            self._own.write(text)
+            self._own.write(lines + end)
         return len(text)
-
-    def flush(self) -> None:
-        self._own.flush()
 
 
 @contextmanager
@@ -43,5 +42,8 @@ def stderr_of_spark_submit() -> Iterator[None]:
         yield
         return
     SparkContext._ensure_initialized()
-    with redirect_stderr(cast(TextIO, JavaStderr(sys.stderr))):
+    lines = JavaStderr(sys.stderr)
+    with redirect_stderr(cast(TextIO, lines)):
         yield
+    if lines._begun:
+        lines.write("\n")

@@ -8,6 +8,7 @@ The row of `_batches` comes last and names the version of each table: that is wh
 import json
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -498,7 +499,10 @@ class Store:
         alone = all(
             row in batches for row in every if row["query"] in runs or row["query"] == RETENTION
         )
-        if alone and self._rows_by_log(cut, {t for _, t in counted}) == _by_table(counted):
+        by_table: Counter[str] = Counter()
+        for (_, table), rows in counted.items():
+            by_table[table] += rows
+        if alone and self._rows_by_log(cut, by_table) == dict(by_table):
             return []
         found = self._rows_of(runs, list(counted), cut, above)
         return [
@@ -600,14 +604,6 @@ def completed(table: str, rows: DataFrame) -> DataFrame:
     """Rows of a table with the columns that are made of others."""
     made = contracts.tables()[table].made
     return rows.withColumns({name: F.expr(sql) for name, sql in made.items()})
-
-
-def _by_table(counted: Mapping[tuple[str, str], int]) -> dict[str, int]:
-    """The sums over all queries."""
-    found: dict[str, int] = {}
-    for (_, table), rows in counted.items():
-        found[table] = found.get(table, 0) + rows
-    return found
 
 
 def check_counts(store: Store, runs: Mapping[str, str]) -> None:
