@@ -10,7 +10,7 @@ where `python -m` starts can end the process with status 0 and no word.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,6 @@ class Judge:
     tables: tuple[Path, tuple[str, ...]] = (Path(), ())
     _context: Any = field(default=None, repr=False)
     _source: Any = field(default=None, repr=False)
-    _judged: set[str] = field(default_factory=set, repr=False)
 
     def _start(self) -> None:
         os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
@@ -170,7 +169,6 @@ class Judge:
         import great_expectations as gx
 
         name = built.name
-        self._judged.add(name)
         stored = self._context.suites.add_or_update(built)
         definition = self._context.validation_definitions.add_or_update(
             gx.ValidationDefinition(name=name, data=batch, suite=stored)
@@ -188,13 +186,15 @@ class Judge:
         )
         return next(iter(outcome.run_results.values()))
 
-    def own(self) -> Iterator[Own]:
-        """Runs the checkpoints that the project's owners have put beside ours."""
+    def own(self, tables: Iterable[str]) -> Iterator[Own]:
+        """Runs the checkpoints that the project's owners have put beside ours, which are called by
+        tables and views."""
         import great_expectations as gx
 
         if self.project is None or self._context is None:
             return
-        theirs = [c for c in self._context.checkpoints.all() if c.name not in self._judged]
+        ours = {self._name(table) for table in tables}
+        theirs = [c for c in self._context.checkpoints.all() if c.name not in ours]
         for gx_checkpoint in sorted(theirs, key=lambda c: c.name):
             try:
                 outcome = gx_checkpoint.run(run_id=gx.RunIdentifier(run_name=self.run))

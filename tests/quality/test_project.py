@@ -60,9 +60,11 @@ def test_owners_extend_the_project_by_an_expectation_of_their_own(
         return check_quality.check(spark, check_quality.parser().parse_args(asked), chosen)
 
     assert checked("one") == 1
-    exec(EXAMPLE.replace('"gx"', repr(str(project))), {})
+    # However it is called, a checkpoint of theirs is run.
+    example = EXAMPLE.replace('Checkpoint(name="mine"', 'Checkpoint(name="replication_mine"')
+    exec(example.replace('"gx"', repr(str(project))), {})
     context = gx.get_context(mode="file", project_root_dir=project)
-    assert not context.checkpoints.get("mine").run().success
+    assert not context.checkpoints.get("replication_mine").run().success
 
     assert checked("two", "--data-docs", str(docs)) == 1
     found = Store(spark, tables).newest(RESULTS).filter("run = 'two'").collect()
@@ -88,6 +90,11 @@ def test_owners_extend_the_project_by_an_expectation_of_their_own(
         assert 'href="http' not in page
         assert "<script" not in page
         assert "Cluster: cluster; incidents: may" in page
+    # Those of ours that are not asked this time are not taken for theirs.
+    chosen[:] = suites.load(project_root() / "conf" / "expectations", ("findings",))
+    assert checked("findings") == 0
+    later = Store(spark, tables).newest(RESULTS).filter("run = 'findings'").collect()
+    assert [row["suite"] for row in later if row["family"] == "own"] == ["mine"]
     other = Judge("three", project=project, tables=(tmp_path, ("verdicts",)))
     with pytest.raises(ProjectError, match="is of the tables in"):
         other.judge(chosen[0], {})
