@@ -152,9 +152,9 @@ DEFENCES = [
     Defence("commits to the tables that somebody else has made", "spark/other_writers.py",
             "or _is_own(table.name, told, actions)", "or True",
             "tests/spark/test_other_writers.py::"
-            "test_whatever_changes_rows_and_is_not_ours_is_told"),
-    Defence("bytes of the tables that have changed", "spark/small_commit.py",
-            ", page_checksum_verification=True", "",
+            "test_transactions_of_others_are_not_ours"),
+    Defence("bytes of the tables that have changed", "spark/log_files.py",
+            "page_checksum_verification=True", "page_checksum_verification=False",
             DAMAGED + "test_no_byte_of_a_small_table_changes_unnoticed"),
     Defence("files of the tables that are gone or cut", "spark/log_files.py",
             'if size != add["size_bytes"]:', "if False:",
