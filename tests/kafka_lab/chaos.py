@@ -30,6 +30,7 @@ LABELS = ("before-restart", "copy", "2nd", "after-crash", "x")
 BROKERS = (1, 2, 3)
 # Of these the rules by which the truth is worked out are the same in both releases.
 UPGRADES = {"1.1.1": "2.8.2", "3.9.1": "4.1.1", "4.1.1": "4.3.0"}
+ZONES = ("Asia/Kolkata", "America/New_York", "Pacific/Auckland")
 AS_BEFORE = {"inter.broker.protocol.version": "1.1", "log.message.format.version": "1.1"}
 
 
@@ -69,6 +70,14 @@ class ChaosPlan:
     order_chance: float
     # The release that brokers are upgraded to, some at each start; None: they stay.
     upgrade_to: str | None
+    # Whether some go back to the first release, too.
+    downgrades: bool
+    # Whether what power took is left as zeros.
+    zeros: bool
+    # ms after which records may go; None: never.
+    retention: int | None
+    # Whose machine is in another time zone, in which its logs print the time.
+    zones: dict[int, str]
     settings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -76,6 +85,7 @@ class ChaosPlan:
         chance = random.Random(f"{version.name}-{seed}")
         disks = random.Random(f"{version.name}-{seed}-directories")
         orders = random.Random(f"{version.name}-{seed}-orders")
+        machines = random.Random(f"{version.name}-{seed}-machines")
         factor = chance.choice((2, 2, 3, 3))
         partitions = chance.choice((1, 2))
         spread = {partition: chance.sample(BROKERS, factor) for partition in range(partitions)}
@@ -112,6 +122,12 @@ class ChaosPlan:
             directory_chance=disks.choice((0.0, 0.2)),
             order_chance=orders.choice((0.0, 0.2)) if version.at_least(0, 11) else 0.0,
             upgrade_to=orders.choice((None, UPGRADES.get(version.name))),
+            downgrades=machines.random() < 0.5,
+            zeros=machines.random() < 0.5,
+            retention=machines.choice((None, None, 6000)) if keys is None else None,
+            zones={machines.choice(BROKERS): machines.choice(ZONES)}
+            if machines.random() < 0.4
+            else {},
             settings={"delete.topic.enable": "true"} if not version.kraft else {},
         )
 
@@ -125,12 +141,16 @@ class ChaosPlan:
             found["segment_ms"] = 4000
         elif self.small_segments:
             found["segment_bytes"] = 2000
+        if self.retention is not None:
+            found |= {"retention_ms": self.retention, "file_delete_delay_ms": 500}
         if self.keys is not None:
             found |= {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01"}
         return found
 
     def broker_settings(self) -> dict[str, str]:
         settings = {**self.settings, **(AS_BEFORE if self.upgrade_to == "2.8.2" else {})}
+        if self.retention is not None:
+            settings["log.retention.check.interval.ms"] = "1000"
         if self.keys is None:
             return settings
         cleaner = {"log.cleaner.backoff.ms": "1000", "log.retention.check.interval.ms": "1000"}
@@ -343,7 +363,9 @@ class Chaos:
         self.without_directory.discard(broker)
         del self.down_since[broker]
         if self.plan.upgrade_to is not None and self.chance.random() < 0.5:
-            self.cluster.upgrade(broker, Version(self.plan.upgrade_to))
+            back = self.plan.downgrades and broker in self.cluster.releases
+            release = self.plan.version if back else Version(self.plan.upgrade_to)
+            self.cluster.upgrade(broker, release)
         self.cluster.start_broker(broker, wait=False)
 
     def _reassign(self) -> None:
@@ -431,7 +453,8 @@ class Chaos:
             if not place.is_dir():
                 continue
             recovery_point = flushed.get(("t", partition), 0)
-            cut = cut_suffix(place, self.chance.choice((1, 2, 4)), recovery_point)
+            batches = self.chance.choice((1, 2, 4))
+            cut = cut_suffix(place, batches, recovery_point, zeros=self.plan.zeros)
             if cut is not None:
                 self.cluster.journal.write(
                     action="cut_suffix", broker=broker, partition=partition, **vars(cut)
@@ -452,6 +475,7 @@ def run_chaos(
         eligible_leader_replicas=plan.eligible_leader_replicas,
         tapped=BROKERS if plan.hold_chance else (),
         log_dirs=plan.log_dirs,
+        zones=plan.zones,
     )
     with Experiment(set_up, directory, names=plan.names) as experiment:
         cluster = experiment.cluster

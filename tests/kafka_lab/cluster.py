@@ -42,7 +42,8 @@ class PartitionState:
 @dataclass
 class Plan:
     """How a cluster is set up; `settings` go to every broker, `of_broker` to one. zookeeper: the
-    server's release, where it is not the one that the brokers ship."""
+    server's release, where it is not the one that the brokers ship. zones: the time zone of a
+    node's machine, UTC of those that are not named."""
 
     version: Version
     brokers: tuple[int, ...] = (1, 2, 3)
@@ -53,6 +54,7 @@ class Plan:
     tapped: tuple[int, ...] = ()
     log_dirs: int = 1
     zookeeper: str | None = None
+    zones: Mapping[int, str] = field(default_factory=dict)
 
 
 def random_uuid() -> str:
@@ -515,6 +517,8 @@ class Cluster(Site):
             node_settings.logging_option(release, home / "logging.properties", self.plan.grade),
             f"-Dkafka.logs.dir={logs}",
         ]
+        if node in self.plan.zones:
+            options.append(f"-Duser.timezone={self.plan.zones[node]}")
         self.journal.write(action="start", **{kind: node})
         self.processes[node] = JavaProcess(
             release.class_path,

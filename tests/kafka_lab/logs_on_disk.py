@@ -110,8 +110,11 @@ class Cut:
     removed: tuple[str, ...]
 
 
-def cut_suffix(directory: Path, drop_batches: int, recovery_point: int = 0) -> Cut | None:
+def cut_suffix(
+    directory: Path, drop_batches: int, recovery_point: int = 0, *, zeros: bool = False
+) -> Cut | None:
     """Drops up to so many batches of the last segment, as a power loss of unflushed pages does.
+    zeros: the file keeps its length, as where the file system had written that alone.
 
     Never below `recovery_point`, since what lies below it was flushed. None if nothing is left to
     drop. The clean shutdown marker must be absent, else recovery would not run.
@@ -132,6 +135,8 @@ def cut_suffix(directory: Path, drop_batches: int, recovery_point: int = 0) -> C
     keep = places[-1][0] + len(places[-1][1]) if places else 0
     with last.open("r+b") as file:
         file.truncate(keep)
+        if zeros:
+            file.truncate(len(segment))
     gone = [held for batch in dropped for held in records(batch)]
     kept_end = min((held.offset for held in records(dropped[0])), default=first_offset(dropped[0]))
     return Cut(last.name, kept_end, tuple(held.payload_id for held in gone))
