@@ -329,7 +329,10 @@ def follow_on(by_epoch: dict[int, list[Item]], line: Timeline) -> frozenset[int]
         last = max((i for i, it in enumerate(items) if it.kind == "followed"), default=None)
         if last is None or any(it.kind == "led" for it in items[last:]):
             continue
-        on = line.led_again(items[last].leader, followed_in, later + 1)
+        leader = items[last].leader
+        if leader is None and followed_in in line.by_epoch:
+            leader = line.by_epoch[followed_in].leader  # Newer lines do not name it.
+        on = line.led_again(leader, followed_in, later + 1)
         if not on:
             continue
         while last + 1 < len(items) and items[last + 1].kind in ("cut", "checkpoint"):

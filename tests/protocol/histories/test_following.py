@@ -1,0 +1,26 @@
+"""Followers before fetches carry the leader epoch: they go on fetching in epochs unheard of."""
+
+import pytest
+
+from replication.protocol.ground import events as ev
+from tests.protocol.judgement.told import copy, elected, given, verdict
+
+
+@pytest.mark.parametrize("named", [1, None])
+def test_it_goes_on_fetching_from_its_leader_whether_its_line_names_the_leader(
+    named: int | None,
+) -> None:
+    """Replica 2 never hears of leader epoch 1, which replica 1 leads too, and has its records."""
+    facts = [
+        *given(1, 2, 3, version="1.1.1"),
+        elected(1, 0, "initial", (1, 2)),
+        *(ev.ReplicaStarted(r, 0, 0) for r in (1, 2, 3)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameFollower(2, 0, named, 0, 0),
+        elected(1, 1, "same_leader", (1, 2)),
+        ev.BecameLeader(1, 1, 5, 5),
+        ev.RecordsAcknowledged(5, 9, "all", 1, 0),
+        *(copy(r, (0, 5, 0, 0), (5, 9, 1, 0), mark=9) for r in (1, 2)),
+        copy(3, mark=0),
+    ]
+    assert verdict(facts) == "HOLDS"
