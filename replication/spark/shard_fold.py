@@ -4,6 +4,7 @@ A shard is what the stream keeps under one key: the encoded states of its topic 
 which only those that have events in a micro-batch are decoded.
 """
 
+import gc
 import json
 import struct
 from collections.abc import Iterable, Iterator
@@ -41,6 +42,10 @@ SLOT = ["topic_partition_id", "trace_generation", "trace_id", "sequence"]
 # Late rows of a partition go out in pieces of this many, so that no row of a frame is huge.
 PIECE = 5_000
 
+
+# What a state holds stays until its shard is done: to look for garbage as often as Python does
+# takes a third of judging.
+GARBAGE_AFTER = 50_000
 
 # By the code of a kind: what folds it where nothing new is learnt, None where that never happens.
 STEPS = [steady.STEPS.get(kind) for kind in contracts.event_kinds()]
@@ -168,6 +173,7 @@ class ShardFold:
     def outcome(self) -> Iterator[Out]:
         """The rows that go out: changed answers, what was refused, refolds asked for, figures."""
         figures = dict.fromkeys((*COUNTS, *ROWS_OF.values()), 0)
+        gc.set_threshold(GARBAGE_AFTER)
         for name, part in self.live.items():
             part.answer()
             sequencer = part.sequencer

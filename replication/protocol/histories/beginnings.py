@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from replication.protocol.histories.assumptions import Assumed
+from replication.protocol.histories.endings import Endings
+from replication.protocol.histories.filters.at_offset import Run
 from replication.protocol.histories.filters.windows import Window
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.records import Kinds, Records, Stretch
@@ -39,6 +42,11 @@ class Beginnings:
 
     def __init__(self) -> None:
         self._known: dict[Kinds, Beginning] = {}
+        self._endings: dict[Assumed, Endings] = {}
+
+    def endings_of(self, run: Run) -> Endings:
+        """What may come after, shared with the runs under the same assumptions."""
+        return self._endings.setdefault(run.assumed, Endings())
 
     def after(
         self,

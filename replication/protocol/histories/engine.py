@@ -123,18 +123,17 @@ def follow(
     stages: Sequence[Stage],
     starts: set[At],
     after: Callable[[set[At], Stage], set[At]],
-    settled: Callable[[set[At], Stage], bool],
+    idle: Callable[[set[At], Stage], int],
     effort: Effort,
 ) -> set[At]:
-    """The states that the stages lead to. settled: no stage from this one on changes a thing."""
-    states = starts
-    for stage in stages:
-        if settled(states, stage):
-            break
-        states = after(states, stage)
-        effort.spend(len(states), len(states))
-        if not states:
-            break
+    """The states that the stages lead to. idle: how many stages from this one on change nothing."""
+    states, number = starts, 0
+    while number < len(stages) and states:
+        passed_over = idle(states, stages[number])
+        if not passed_over:
+            states = after(states, stages[number])
+            effort.spend(len(states), len(states))
+        number += passed_over or 1
     return states
 
 

@@ -12,6 +12,7 @@ from operator import attrgetter
 
 from replication.protocol.histories.assumptions import ELECTIONS_AS_RECORDED
 from replication.protocol.histories.beginnings import Beginnings
+from replication.protocol.histories.endings import MOST_KINDS
 from replication.protocol.histories.engine import Effort, Followed, follow, retrace
 from replication.protocol.histories.filters.at_offset import Run
 from replication.protocol.histories.filters.by_offset import EVERYWHERE, NEVER
@@ -50,19 +51,21 @@ class Search:
                 r in line.traced and not line.compacted,  # Copies of a compacted log have holes.
                 truncation,
                 run.assumed.unseen_losses,
-                fenced=line.flags is not None and line.flags.has("fetch_carries_leader_epoch"),
+                fenced=line.fences_fetches,
             )
             for r in line.replicas
         ]
         self.covered = sum(1 << i for i, b in enumerate(self.brokers) if b.covered)
         self.records = Records(run, exact=exact)
         self._last_doubt, self._last_away = self._doubtful_until()
+        self._alike_from: int | None = None
+        self._look_at = 0
         self.followers = Followers(run, self.brokers, self.records.epochs, self.effort)
 
     def ends(self) -> set[At]:
         """Every state in which the evidence admits that the partition is at the end."""
         windows, states = self._begun()
-        return self.admitted(follow(windows, states, self.after, self._settled, self.effort))
+        return self.admitted(follow(windows, states, self.after, self._idle, self.effort))
 
     def retraced(self, *, whole: bool = True) -> Followed[At, Window]:
         """The same with the way to each end, before the last copies are asked. whole: from the
@@ -165,6 +168,25 @@ class Search:
         held = {at.records[0] for at in states}
         return all(self.run.is_certain(record, window.leader_epoch) for record in held)
 
+    def _idle(self, states: set[At], window: Window) -> int:
+        """How many leader epochs from this one on change nothing of the states taken together."""
+        number, count = window.number, len(self.line.windows)
+        if self._settled(states, window):
+            return count - number
+        endings = self.beginnings.endings_of(self.run)
+        if self._alike_from is None:
+            self._alike_from = self._look_at = endings.alike_from(self.run)
+        if number < self._look_at:
+            return 0
+        # Looked at after 0, 1, 2, 4, .. leader epochs, so that what it takes is made up for.
+        self._look_at = max(number + 1, 2 * number - self._alike_from)
+        left = endings.left(self.run, number)
+        if len(left) > MOST_KINDS:
+            return 0
+        windows = self.line.windows
+        changes = (n for n in left if self.after(states, windows[n]) != states)
+        return next(changes, count) - number
+
     def _doubtful_until(self) -> tuple[int, int]:
         """The leader epoch, and the number of the window, up to which a replica may still come to
         lack what all hold."""
@@ -197,7 +219,7 @@ class Search:
             return {at for at in found if not _committed(at)}
 
         starts = {at for at in self.starts() if not _committed(at)}
-        ends = follow(self.windows(), starts, after, lambda *_: False, self.effort)
+        ends = follow(self.windows(), starts, after, lambda *_: 0, self.effort)
         return bool(self.admitted(ends))
 
     def _leaders(self, window: Window) -> list[int | None]:

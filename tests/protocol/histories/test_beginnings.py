@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from replication.protocol.folding import fold
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories import ask
+from replication.protocol.histories.filters.windows import Window
+from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import Search
 from replication.protocol.judgement import ledger
 from replication.protocol.judgement.judge import answer
@@ -28,11 +31,13 @@ from tests.protocol.test_growth import (
 CONTROLLER = ("controller_history", None)
 LINES = [("broker_log", 1), ("broker_log", 2), ("broker_log", 3)]
 ACKNOWLEDGEMENTS = ("acknowledgements", None)
+# What happened within one leader epoch is read for each run of offsets.
 WITHIN_ONE_LEADER_EPOCH = (
     truncations,
     logs_that_are_looked_at,
     a_leader_that_leads_again_and_again,
 )
+OF_LEADER_EPOCHS = [kind for kind in KINDS if kind not in WITHIN_ONE_LEADER_EPOCH]
 Covered = list[tuple[str, int | None]]
 
 
@@ -49,8 +54,8 @@ def state_of(kind: Callable[[int], Facts], count: int, covered: Covered) -> Stat
 def states() -> Iterator[tuple[str, State]]:
     """What elections and random schedules leave, with more and with less of it handed over."""
     for kind in KINDS:
-        for covered in ([CONTROLLER, LINES[0]], [CONTROLLER, *LINES, ACKNOWLEDGEMENTS]):
-            yield f"{kind.__name__} {covered}", state_of(kind, 3, covered)
+        for covered in ([], [CONTROLLER, LINES[0]], [CONTROLLER, *LINES, ACKNOWLEDGEMENTS]):
+            yield f"{kind.__name__} {covered}", state_of(kind, 5, covered)
     for seed in range(2):
         world = schedule_machine(seed).story.world
         for name, state in rests(world, random.Random(seed), 1):
@@ -66,23 +71,46 @@ def answers() -> dict[tuple[str, bool], Any]:
     }
 
 
+def _followed_to_the_end(search: Search, states: set[At], window: Window) -> int:
+    return len(search.line.windows) if search._settled(states, window) else 0
+
+
 @pytest.mark.slow
-def test_what_is_shared_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("shared_part", "by_itself"),
+    [
+        ("_begun", lambda search: (search.windows(), search.starts())),
+        ("_idle", _followed_to_the_end),
+    ],
+)
+def test_what_is_shared_changes_no_answer(
+    shared_part: str, by_itself: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Without bounds: what is shared leaves more of them.
     monkeypatch.setattr(ledger, "MOST_STEPS_OF_CAUSES", 1 << 40)
     monkeypatch.setattr(ask, "MOST_STEPS_OF_ALL_FEWER", 1 << 40)
+    monkeypatch.setattr(ask, "MOST_STEPS_OF_FEWER", 1 << 40)
     shared = answers()
-    monkeypatch.setattr(Search, "_begun", lambda search: (search.windows(), search.starts()))
+    monkeypatch.setattr(Search, shared_part, by_itself)
     alone = answers()
     assert [key for key in shared if shared[key] != alone[key]] == []
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", OF_LEADER_EPOCHS, ids=lambda kind: kind.__name__)
 def test_with_all_lines_handed_over_judging_grows_with_the_leader_epochs_alone(
     kind: Callable[[int], Facts],
 ) -> None:
-    if kind in WITHIN_ONE_LEADER_EPOCH:
-        pytest.skip("what happened within one leader epoch is read for each run of offsets")
     covered: Covered = [CONTROLLER, *LINES, ACKNOWLEDGEMENTS]
     few, many = (state_of(kind, count, covered) for count in (15, 30))
     assert calls(lambda: answer(many)) < 2.2 * calls(lambda: answer(few))
+
+
+@pytest.mark.parametrize(
+    "sizes", [(125, 250), pytest.param((250, 500, 1_000, 2_000), marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("kind", OF_LEADER_EPOCHS, ids=lambda kind: kind.__name__)
+def test_with_nothing_handed_over_judging_grows_with_the_leader_epochs_alone(
+    kind: Callable[[int], Facts], sizes: tuple[int, ...]
+) -> None:
+    counts = [calls(lambda n=n: answer(state_of(kind, n, []))) for n in sizes]
+    assert all(many < 2.2 * few for few, many in pairwise(counts)), counts

@@ -150,7 +150,7 @@ class Run:
         if number in line.covered:
             self.shown_at_first |= shown_at_first(items)
         self.readers.append(items)
-        if line.flags is not None and line.has("fetch_carries_leader_epoch"):
+        if line.fences_fetches:
             self.items.append(items)
             self.followed_on.append(frozenset())
             self.last_doubt.append(items.index.last_doubt(self.offset))

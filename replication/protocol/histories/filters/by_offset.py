@@ -76,9 +76,11 @@ class Steps:
         told = list(zip(steps, ends, strict=True))
         self._highest = list(accumulate((_reach(s, e) for s, e in told), max))
         left = _ends_left(steps, ends) if covered else ends
-        doubted = [_doubted(s, e) for s, e in zip(steps, left, strict=True)]
-        self._doubt = _lowest_from(doubted)
-        self._same = _lowest_from(min(d, _full(*t)) for d, t in zip(doubted, told, strict=True))
+        self._doubt = lowest_from(_doubted(s, e) for s, e in zip(steps, left, strict=True))
+        self._alike = lowest_from(_least(*t) for t in told)
+        self._reached = list(accumulate((had.leader_epoch for had in before), max))
+        tells = (n if end is not None else len(steps) for n, end in enumerate(ends))
+        self._next_telling = lowest_from(tells)
         self._came_back = [(before[n].leader_epoch, a, b) for n, a, b in _came_back(steps, ends)]
 
     def first_epoch(self, offset: int) -> int:
@@ -99,7 +101,15 @@ class Steps:
     def part(self, offset: int) -> tuple[int, int]:
         """The steps, no copies, that tell of the offset something else than that all lies below
         it, or that all lies above it: the first, and the one after the last."""
-        return bisect_right(self._highest, offset), bisect_right(self._same, offset)
+        return bisect_right(self._highest, offset), bisect_right(self._alike, offset)
+
+    def unlike_until(self, offset: int) -> int:
+        """The leader epoch after which every step, no copy, reads at an offset as at all below it:
+        by then one that reads so has told that the log ends above."""
+        number = bisect_right(self._alike, offset)
+        if number < len(self.steps):
+            number = self._next_telling[number]
+        return self._reached[min(number, len(self.steps) - 1)] if self.steps else NEVER
 
     def _epoch_at(self, number: int) -> int:
         return self.before[number].leader_epoch if number >= 0 else NEVER
@@ -170,14 +180,14 @@ def _doubted(step: OwnStep, end: int | None) -> int:
     return EVERYWHERE
 
 
-def _full(step: OwnStep, end: int | None) -> int:
-    """Below which offset a step tells the same of all offsets."""
-    if step.kind in (*WRITES, "log_start", "replaced", "copy"):
+def _least(step: OwnStep, end: int | None) -> int:
+    """Below which offset a step, no copy, reads the same at all offsets. No offset is below 0."""
+    if step.kind == "copy":
         return EVERYWHERE
-    high_watermark = step.high_watermark or EVERYWHERE  # No offset is below 0.
-    return min(high_watermark, EVERYWHERE if end is None else end)
+    told = (end, step.log_end_offset, step.first_offset, step.high_watermark)
+    return min((offset for offset in told if offset), default=EVERYWHERE)
 
 
-def _lowest_from(values: Iterable[int]) -> list[int]:
+def lowest_from(values: Iterable[int]) -> list[int]:
     """For each place the lowest value from there on."""
     return list(accumulate(reversed(list(values)), min))[::-1]

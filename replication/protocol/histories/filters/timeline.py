@@ -120,6 +120,11 @@ class Timeline:
         epochs = [w.leader_epoch for w in self.windows if w.leader == leader]
         return [e for e in epochs if after < e < before]
 
+    @property
+    def fences_fetches(self) -> bool:
+        """Whether fetches are known to carry the leader epoch (KIP-320)."""
+        return self.flags is not None and self.has("fetch_carries_leader_epoch")
+
     def has(self, flag: str) -> bool:
         """Whether the release has a flag; an unknown release has the later rule."""
         return self.flags is None or self.flags.has(flag)
