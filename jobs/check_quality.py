@@ -26,6 +26,7 @@ from replication.spark.failures import ended_by, exit_status
 from replication.spark.fold_stream import QUERY
 from replication.spark.tables import BATCHES, Store
 from replication.spark.views import Opened
+from replication.spark.whole_files import read_whole
 
 # Bytes: smaller tables are read once for all expectations.
 KEPT_BELOW = 16_000_000
@@ -127,6 +128,10 @@ def _look(
     folder = flags.tables.absolute()
     judge = Judge(run, flags.data_docs, flags.project, (folder, tuple(views.stored())))
     spark = found.store.spark
+    if flags.read_files:
+        doing("reading every byte of the tables' files")
+        files, size = read_whole(found.store, views.stored())
+        print(f"files: {counted(files, 'file')}, {size:,} bytes read, none is damaged")
     doing("judging the suites")
     names = found.register(KEPT_BELOW, "\n".join(suite.sql() for suite in chosen))
     results = checks.run(spark, chosen, names, judge)

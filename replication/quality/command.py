@@ -56,6 +56,11 @@ def parser() -> argparse.ArgumentParser:
         help="a folder of suites of your own, which join those of conf/expectations; an "
         "expectation with the name of one of ours is refused",
     )  # fmt: skip
+    made.add_argument(
+        "--read-files", action="store_true",
+        help="first read every byte of the tables' files: one that is damaged is named with the "
+        "remedy, though no expectation reads it (status 2)",
+    )  # fmt: skip
     made.add_argument("--run", metavar="NAME", help="name of this run; without it the time")
     made.add_argument(
         "--every", type=Every.of, metavar="N|TIME",

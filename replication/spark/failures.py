@@ -47,6 +47,8 @@ STATE_BROKEN = ("CANNOT_LOAD_STATE_STORE", "STATE_STORE_", "RocksDBException", "
                 "UnknownFormat")  # fmt: skip
 # Hadoop's check of each file of a checkpoint.
 CHECKPOINT_BROKEN = "ChecksumException"
+# The same of a file of the tables.
+TABLE_CHANGED = re.compile(r"Checksum error: \S*(\.parquet|/_delta_log/)")
 # Spark keeps the whole names of the files that a query has read.
 CHECKPOINT_MOVED = "Wrong basePath"
 # Files of the tables, Delta's own among them, that are missing, cut or changed.
@@ -124,7 +126,7 @@ def failed(job: str, error: BaseException, out: TextIO) -> int:
         whose = "a setting of --kafka-options that Kafka's client does not take"
         print(line_of(f"{job}: {cause}; {whose}"), file=out, flush=True)
         return EXIT_UNUSABLE
-    if CHECKPOINT_BROKEN in text:
+    if CHECKPOINT_BROKEN in text and not TABLE_CHANGED.search(text):
         whose = "restore it, or delete the folder of that query in --checkpoint-dir and start anew"
         print(line_of(f"{job}: {cause}; {whose} with --new-run NAME"), file=out, flush=True)
         return EXIT_UNUSABLE
@@ -140,7 +142,7 @@ def failed(job: str, error: BaseException, out: TextIO) -> int:
             flush=True,
         )
         return EXIT_UNUSABLE
-    if any(name in text for name in TABLES_BROKEN):
+    if any(name in text for name in (*TABLES_BROKEN, CHECKPOINT_BROKEN)):
         print(
             line_of(f"{job}: {cause}; a file of the tables is missing or damaged: {RESTORE}"),
             file=out,

@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 
 from replication.evidence.event_dumps import NO_PARQUET
 from replication.places import Place
+from replication.spark import checksums
 
 RESTORE = (
     "restore the table's folder, or fold the events anew into new tables with an empty "
@@ -56,6 +57,16 @@ def undamaged(path: Place) -> Iterator[None]:
         raise
 
 
+def check_bytes(path: Place) -> None:
+    """Holds every byte of a file against the checksums beside it, where there are some.
+
+    Raises DamagedError; FileNotFoundError where the file is gone.
+    """
+    problem = checksums.problem(path) if isinstance(path, Path) else None
+    if problem is not None:
+        raise DamagedError(path, f"is damaged ({problem})")
+
+
 def rows_of(files: Sequence[Place], schema: pa.Schema) -> pa.Table:
     """The rows of Parquet files with a table's columns; one that an older file lacks is null.
 
@@ -63,6 +74,8 @@ def rows_of(files: Sequence[Place], schema: pa.Schema) -> pa.Table:
     """
     if not files:
         return schema.empty_table()
+    for path in files:
+        check_bytes(path)
     with undamaged(files[0] if len(files) == 1 else files[0].parent):
         return ds.dataset([str(path) for path in files], schema=schema, format=CHECKED).to_table()
 

@@ -25,9 +25,10 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from replication.spark import contracts
+from replication.spark import checksums, contracts
 from replication.spark.delta_schemas import MARK, json_type
 from replication.spark.log_files import (
+    check_bytes,
     files_in,
     files_of,
     newest_version,
@@ -93,6 +94,7 @@ class SmallCommit:
                     # It may have been made, and only what comes after it have failed.
                     if known is not None and name not in known:
                         (folder / name).unlink(missing_ok=True)
+                        checksums.beside(folder / name).unlink(missing_ok=True)
                 if is_last or newest_version(folder) == found.version():
                     raise
         raise AssertionError
@@ -121,6 +123,7 @@ class SmallCommit:
             return []
         path = folder / f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
         pq.write_table(rows, path, write_page_checksum=True)
+        checksums.write(path)
         found = path.stat()
         stats = json.dumps({"numRecords": rows.num_rows})
         at = found.st_mtime_ns // 1_000_000
@@ -141,6 +144,7 @@ class SmallCommit:
 def _read(path: Path, schema: pa.Schema) -> pa.Table:
     """The rows of a file. Raises NotSmallError where it has a column of its owner's, or one whose
     name is damaged: either would be lost."""
+    check_bytes(path)
     with undamaged(path):
         others = set(pq.read_schema(path).names) - set(schema.names)
     if others:

@@ -53,8 +53,6 @@ def shipped_settings() -> dict[str, str]:
     # A few rows a query: compiling code for them would cost more than running it.
     found["spark.sql.codegen.wholeStage"] = "false"
     found["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
-    # And planning anew between stages more than it could save.
-    found["spark.sql.adaptive.enabled"] = "false"
     return found
 
 

@@ -2,24 +2,27 @@
 
 import io
 import random
-import shutil
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from replication.evidence.event_dumps import read_events, write_events
 from replication.evidence.unreadable import Unreadable
-from replication.spark import contracts
+from replication.spark import contracts, views
 from replication.spark.batch_rows import batch_rows
 from replication.spark.delta_schemas import first_commit
 from replication.spark.event_files import REFUSED, next_slice, still_readable
 from replication.spark.failures import failed
-from replication.spark.log_files import DamagedError, check_files, files_of
+from replication.spark.log_files import DamagedError, check_files
 from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows
+from replication.spark.tables import Store, TablesError
+from replication.spark.whole_files import read_whole
 from tests.spark.event_rows import made_trace
+from tests.spark.jobs_in_process import run_stream
 
 ROW: dict[str, Any] = {"reason_code": "not_an_event", "reason": "x" * 300, "rows": 7, "raw": "y",
                        "origin": "o", "query": "ingest", "run": "first",
@@ -64,17 +67,14 @@ def damaged(file: Path, chance: random.Random) -> str:
 
 @pytest.mark.parametrize("seed", range(80))
 def test_no_byte_of_a_row_of_batches_changes_unnoticed(seed: int, tmp_path: Path) -> None:
-    """It is refused, or the byte says nothing."""
     path = batches(tmp_path)
     wanted = batch_rows(path)
     assert wanted is not None
     assert len(wanted) == 3
     chance = random.Random(seed)
     what = damaged(chance.choice(sorted(path.glob("*.parquet"))), chance)
-    found, refused = outcome(lambda: batch_rows(path))
-    if refused is None:
-        assert found == wanted, what
-        return
+    _, refused = outcome(lambda: batch_rows(path))
+    assert refused is not None, what
     said = io.StringIO()
     assert failed("stream.py", refused, said) == 2, what
     assert "restore the table's folder, or fold the events anew" in said.getvalue()
@@ -104,13 +104,58 @@ def test_no_byte_of_a_small_table_changes_unnoticed(seed: int, tmp_path: Path) -
         table, arrow_rows(table, []), frozenset(["other"]), ("fold/1/quarantine", 1)
     )
     _, refused = outcome(lambda: commit.save(str(path)))
-    if refused is not None:  # Of names, which have no checksum, Spark has the last word.
-        assert str(file) in str(refused) or isinstance(refused, NotSmallError)
-        return
-    [kept] = files_of(path) or {}
-    shutil.move(path / kept, tmp_path / "kept.parquet")
-    [found] = pq.read_table(tmp_path / "kept.parquet").to_pylist()
-    assert {name: found[name] for name in row} == row, what
+    assert refused is not None, what
+    assert str(file) in str(refused)
+
+
+@pytest.mark.parametrize("seed", [None, *range(20)])
+def test_what_nothing_reads_is_noticed_where_every_byte_is_read(
+    seed: int | None, tmp_path: Path
+) -> None:
+    """Any byte; without checksums beside the files (None) those of what pages hold."""
+    path, store = batches(tmp_path), Store(cast(Any, None), tmp_path)
+    whole = [p for p in path.rglob("*") if p.is_file() and p.suffix != ".crc"]
+    told = read_whole(store, contracts.tables())
+    assert told == (len(whole), sum(p.stat().st_size for p in whole))
+    file = sorted(path.glob("*.parquet"))[1]
+    data = bytearray(file.read_bytes())
+    if seed is None:
+        for each in path.glob(".*.crc"):
+            each.unlink()
+        place = data.index(b"fold")
+    else:
+        place = random.Random(seed).randrange(len(data))
+    data[place] ^= 1
+    file.write_bytes(bytes(data))
+    with pytest.raises(TablesError, match=r"is damaged .*restore the table's folder") as refused:
+        read_whole(store, contracts.tables())
+    assert str(file) in str(refused.value)
+
+
+@pytest.mark.spark
+def test_a_changed_byte_of_folded_events_is_told_with_file_and_remedy(
+    spark: SparkSession, folder: Path
+) -> None:
+    """By a query that reads it, and by a look at every byte."""
+    write_events(folder / "in" / "events.jsonl", made_trace(0))
+    run_stream(spark, folder)
+    store = Store(spark, folder / "tables")
+    files, _ = read_whole(store, views.stored())
+    assert files > 10
+    for table in ("replica_events", "verdicts"):
+        [file, *_] = sorted((folder / "tables" / table).glob("*.parquet"))
+        data = bytearray(file.read_bytes())
+        # In the footer: the length of the file's last statistics, or a column's name.
+        data[-60] ^= 1
+        file.write_bytes(bytes(data))
+        with pytest.raises(TablesError, match=re.escape(str(file))):
+            read_whole(store, [table])
+        said = io.StringIO()
+        with pytest.raises(Exception, match="hecksum") as failure:
+            spark.read.format("delta").load(str(file.parent)).toPandas()
+        assert failed("job", failure.value, said) == 2
+        assert file.name in said.getvalue()
+        assert "restore the table's folder" in said.getvalue()
 
 
 @pytest.mark.parametrize("how", ["gone", "cut", "longer"])

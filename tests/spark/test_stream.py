@@ -3,7 +3,7 @@
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,8 @@ from replication.spark.event_files import Admission
 from replication.spark.progress import Progress
 from replication.spark.stream import StreamJob
 from replication.spark.tables import Store, TablesError
-from tests.spark.event_rows import made_trace, other_content
+from tests.protocol.test_growth import events_of, truncations
+from tests.spark.event_rows import identified, made_trace, other_content
 from tests.spark.faults import another_version
 from tests.spark.jobs_in_process import (
     ANSWERS,
@@ -46,6 +47,23 @@ ANSWERED = {
 @pytest.fixture(scope="module")
 def incident() -> list[Event]:
     return list(import_evidence([INCIDENT]).events())
+
+
+def test_a_partition_beyond_the_bounds_of_judging_costs_no_other_its_verdict(
+    spark: SparkSession, folder: Path
+) -> None:
+    """In one shard and one micro-batch: the bound is one of steps, for each partition."""
+    hostile = [identified(replace(event, event_id="")) for event in events_of(truncations(300))]
+    healthy = made_trace(1)
+    write_events(folder / "in" / "events.jsonl", [*hostile, *healthy])
+    run_stream(spark, folder, state_shards="1")
+    found = rows(spark, folder / "tables", "verdicts")
+    own = [row for row in found if row["topic"] == hostile[0].topic]
+    told = {row["reason"] for row in own if row["verdict"] == "UNKNOWN"}
+    assert any("more histories fit the evidence than are followed" in each for each in told)
+    said = {(r["invariant"], r["verdict"], r["reason"]) for r in found if r not in own}
+    wanted = laptop(healthy, "verdicts")
+    assert said == {(row["invariant"], row["verdict"], row["reason"]) for row in wanted}
 
 
 def laptop(events: list[Event], table: str) -> list[dict[str, Any]]:
