@@ -181,8 +181,8 @@ class Search:
         # Looked at after 0, 1, 2, 4, .. leader epochs, so that what it takes is made up for.
         self._look_at = max(number + 1, 2 * number - self._alike_from)
         left = endings.left(self.run, number)
-        if len(left) > MOST_KINDS:
-            return 0
+        if len(left) > min(MOST_KINDS, (count - number) // 2):
+            return 0  # To look at each kind would take more than to follow them.
         windows = self.line.windows
         changes = (n for n in left if self.after(states, windows[n]) != states)
         return next(changes, count) - number
