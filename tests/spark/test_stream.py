@@ -58,7 +58,7 @@ def test_a_partition_beyond_the_bounds_of_judging_costs_no_other_its_verdict(
     write_events(folder / "in" / "events.jsonl", [*hostile, *healthy])
     run_stream(spark, folder, state_shards="1")
     found = rows(spark, folder / "tables", "verdicts")
-    own = [row for row in found if row["topic"] == hostile[0].topic]
+    own = [row for row in found if row["partition"] == hostile[0].partition]
     told = {row["reason"] for row in own if row["verdict"] == "UNKNOWN"}
     assert any("more histories fit the evidence than are followed" in each for each in told)
     said = {(r["invariant"], r["verdict"], r["reason"]) for r in found if r not in own}
