@@ -176,10 +176,12 @@ class _Reader:
             in_no_copy = content is not None and content < 0
             if written_in in (None, record[0]) and (in_no_copy or content in (None, record[1])):
                 named[in_no_copy].add(number)
-        if named[False] or named[True]:
-            return frozenset(named[False] or named[True])
+        if named[False]:
+            return frozenset(named[False])
+        # An answer to a client names a record that no copy shows: this one, or another.
         unseen = self.search.records.unseen
-        return frozenset(n for (written_in, _), n in unseen.items() if written_in == record[0])
+        named[True] |= {n for (written_in, _), n in unseen.items() if written_in == record[0]}
+        return frozenset(named[True])
 
     def reads(self, at: At) -> bool:
         """Whether this admitted end is the true one."""
