@@ -74,8 +74,6 @@ class ChaosPlan:
     downgrades: bool
     # Whether what power took is left as zeros.
     zeros: bool
-    # ms after which records may go; None: never.
-    retention: int | None
     # Whose machine is in another time zone, in which its logs print the time.
     zones: dict[int, str]
     settings: dict[str, str] = field(default_factory=dict)
@@ -124,7 +122,6 @@ class ChaosPlan:
             upgrade_to=orders.choice((None, UPGRADES.get(version.name))),
             downgrades=machines.random() < 0.5,
             zeros=machines.random() < 0.5,
-            retention=machines.choice((None, None, 6000)) if keys is None else None,
             zones={machines.choice(BROKERS): machines.choice(ZONES)}
             if machines.random() < 0.4
             else {},
@@ -141,16 +138,12 @@ class ChaosPlan:
             found["segment_ms"] = 4000
         elif self.small_segments:
             found["segment_bytes"] = 2000
-        if self.retention is not None:
-            found |= {"retention_ms": self.retention, "file_delete_delay_ms": 500}
         if self.keys is not None:
             found |= {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01"}
         return found
 
     def broker_settings(self) -> dict[str, str]:
         settings = {**self.settings, **(AS_BEFORE if self.upgrade_to == "2.8.2" else {})}
-        if self.retention is not None:
-            settings["log.retention.check.interval.ms"] = "1000"
         if self.keys is None:
             return settings
         cleaner = {"log.cleaner.backoff.ms": "1000", "log.retention.check.interval.ms": "1000"}
