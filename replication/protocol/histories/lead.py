@@ -67,8 +67,21 @@ class LedEpoch:
         alone = False
         if line.flags is not None and isrs:
             alone = isrs[0] == {self.leader} and commits_alone(minimum, line.flags)
-        always = alone and all(isr == {self.leader} for isr in isrs or ())
+        always = alone and all(isr == {self.leader} for isr in isrs or ()) and not self._awaits()
         return Broker(base.covered, base.traced, base.truncation, base.unseen_losses, alone, always)
+
+    def _awaits(self) -> bool:
+        """Whether the leader may have waited for a replica that is no member of its ISR: one that
+        had caught up, and fetched on."""
+        if not self.run.line.has("high_watermark_counts_caught_up_outsiders"):
+            return False
+        leader_epoch = self.window.leader_epoch
+        others = [r for r in enumerate(self.run.items) if r[0] != self.place]
+        return any(
+            not self.followers.brokers[place].covered
+            or any(i.kind in ("followed", "fetches_on") for i in items.get(leader_epoch, ()))
+            for place, items in others
+        )
 
     def _was_in_sync(self) -> bool:
         """Whether its election is taken for one of a replica that had all that was committed."""

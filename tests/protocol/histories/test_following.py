@@ -24,3 +24,22 @@ def test_it_goes_on_fetching_from_its_leader_whether_its_line_names_the_leader(
         copy(3, mark=0),
     ]
     assert verdict(facts) == "HOLDS"
+
+
+@pytest.mark.parametrize("followed", [True, False])
+def test_a_leader_alone_in_its_isr_waits_for_one_that_has_caught_up(followed: bool) -> None:
+    """From KAFKA-4485 on: its high watermark may be below its log end as it is told to lead on."""
+    facts = [
+        *given(1, 2, 3, version="2.8.2"),
+        elected(1, 0, "initial", (1,)),
+        *(ev.ReplicaStarted(r, 0, 0) for r in (1, 2, 3)),
+        ev.BecameLeader(1, 0, 0, 0),
+        *([ev.BecameFollower(2, 0, None, 0, 0)] if followed else []),
+        elected(1, 1, "same_leader", (1,)),
+        ev.BecameLeader(1, 1, 9, 8),
+        ev.BecameFollower(2, 1, None, 8 if followed else 0, 8 if followed else 0),
+        ev.RecordsAcknowledged(0, 9, "all", 0, 0),
+        *(copy(r, (0, 9, 0, 0), mark=9) for r in (1, 2)),
+        copy(3, mark=0),
+    ]
+    assert verdict(facts) == ("HOLDS" if followed else "UNKNOWN")
