@@ -28,6 +28,7 @@ from replication.protocol.judgement.questions import (
     held_by,
     last_leaders,
 )
+from replication.protocol.judgement.reference import is_compacted_away
 
 # How many steps the causes of one partition's losses may take together.
 MOST_STEPS_OF_CAUSES = 400_000
@@ -251,7 +252,7 @@ class _Run:
         found: dict[int, bool] = {}
         for number, place in self.admitted.run.place.items():
             held = [bool(gone.records >> at.records[place] & 1) for at in self.admitted.ends]
-            if any(held):
+            if any(held) and not is_compacted_away(self.state, number, self.admitted.first):
                 found[number] = all(held)
         return found
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import combinations
 from typing import NamedTuple
 
-from replication.protocol.ground.model import Span, same_record, touching
+from replication.protocol.ground.model import Span, same_record
 from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.histories.assumptions import ELECTIONS_AS_RECORDED
 from replication.protocol.histories.filters.at_offset import Claim
@@ -21,7 +21,7 @@ from replication.protocol.histories.moves.by_rule import (
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.stretches import KEPT, OPEN, Admitted, Outcomes
 from replication.protocol.judgement.divergence import keeps_below
-from replication.protocol.judgement.reference import lived_on_unseen, log_is_covered
+from replication.protocol.judgement.reference import is_compacted_away, log_at, log_is_covered
 
 COMMITTED = "committed_records_survive"
 ACKNOWLEDGED = "acknowledged_records_survive"
@@ -127,7 +127,7 @@ def agree_for_sure(state: State, assigned: Iterable[int], offset: int) -> bool:
     or no record."""
     found: list[Span] = []
     for replica in map(state.replicas.get, assigned):
-        log = None if replica is None else _log_at(state, replica, offset)
+        log = None if replica is None else log_at(state, replica, offset)
         if replica is None or log is None or not _is_known_by_now(state, replica, offset):
             return False
         found += log
@@ -148,6 +148,8 @@ def differ(admitted: Admitted) -> Outcomes:
         return KEPT
     assigned = [place[r] for r in line.assigned or line.replicas if r in place]
     logs = [_log(admitted, p) for p in range(len(line.replicas))]
+    gone = {n for n in place if is_compacted_away(line.state, n, admitted.first)}
+    assigned = [p for p in assigned if line.replicas[p] not in gone]
     found: set[object] = set()
     for at in admitted.ends:
         for leader in last_leaders(admitted):
@@ -207,20 +209,11 @@ def _log(admitted: Admitted, place: int) -> Log | None:
     """A replica's whole log, where it is known."""
     state, run = admitted.line.state, admitted.run
     replica = state.replicas.get(admitted.line.replicas[place])
-    here = None if replica is None else _log_at(state, replica, admitted.first)
+    here = None if replica is None else log_at(state, replica, admitted.first)
     if replica is None or here is None:
         return None
     shown = (run.records(span.leader_epoch, span.content) for span in here)
     return Log(replica, next(shown, frozenset([0])))
-
-
-def _log_at(state: State, replica: Replica, offset: int) -> list[Span] | None:
-    """What a log shows at an offset: one span, or none; None where it is not known."""
-    if not state.log_is_known(replica) or lived_on_unseen(state, replica):
-        return None
-    near = touching(replica.log.spans, offset, offset + 1)
-    here = [span for span in near if span.first_offset <= offset < span.end_offset]
-    return None if replica.partial and not here else here
 
 
 def _records(log: Log | None) -> Records:

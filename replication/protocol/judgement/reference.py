@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from replication.protocol.ground.events import UNCLEAN_KINDS
-from replication.protocol.ground.model import Span
+from replication.protocol.ground.model import Span, touching
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
 
 # Elections of a replica that need not have had all that was committed.
@@ -129,3 +129,20 @@ def lived_on_unseen(state: State, replica: Replica | None) -> bool:
     if replica is None or not replica.stale:
         return False
     return not log_is_covered(state, replica.replica)
+
+
+def log_at(state: State, replica: Replica, offset: int) -> list[Span] | None:
+    """What a log shows at an offset: one span, or none; None where it is not known."""
+    if not state.log_is_known(replica) or lived_on_unseen(state, replica):
+        return None
+    near = touching(replica.log.spans, offset, offset + 1)
+    here = [span for span in near if span.first_offset <= offset < span.end_offset]
+    return None if replica.partial and not here else here
+
+
+def is_compacted_away(state: State, number: int, offset: int) -> bool:
+    """Whether a replica's log, where compaction may take records, shows none at an offset."""
+    replica = state.replicas.get(number)
+    if replica is None or not state.may_be_compacted() or not state.still_has_records(replica):
+        return False
+    return offset < replica.log.log_end_offset and log_at(state, replica, offset) == []

@@ -13,10 +13,7 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.settling import ONLY_BEFOREHAND, still_to_get
-from tests.protocol.judgement.told import (
-    given,
-    told,
-)
+from tests.protocol.judgement.told import copy, elected, given, told
 
 UNCLEAN = (
     "isolate B", "fence B", "fence C", "produce A a", "stop A", "rejoin B", "elect B isr=B",
@@ -131,3 +128,28 @@ def test_a_cleanly_stopped_directory_is_here_and_a_running_one_may_have_gone_on(
 def test_an_acknowledgement_log_at_hand_is_not_asked_for(asked: str) -> None:
     assert still_to_get(told(given()), [asked, "consumption logs"]) == ["consumption logs"]
     assert still_to_get(told(given(acks=False)), [asked]) == [asked]
+
+
+@pytest.mark.parametrize(("policy", "status"), [("delete", "recoverable"), ("compact", "lost")])
+def test_what_compaction_has_taken_is_no_copy_of_the_record(policy: str, status: str) -> None:
+    """Replica 2 stopped with five records, of which its directory shows all but the first."""
+    facts = [
+        ev.PartitionDescribed((1, 2), 1, True, policy, "2.8.2", None, "zookeeper"),
+        ev.CoverageDeclared("acknowledgements", None, True),
+        *(ev.CoverageDeclared("broker_log", r, True) for r in (1, 2)),
+        elected(1, 0, "initial", (1, 2)),
+        *(ev.ReplicaStarted(r, 0, 0) for r in (1, 2)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameFollower(2, 0, None, 0, 0),
+        ev.RecordsAcknowledged(0, 1, "all", 0, 7),
+        ev.ReplicaStopped(2, "clean", 5),
+        elected(1, 1, "same_leader", (1,)),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 0, 0),
+        elected(1, 2, "clean", (1,)),
+        ev.BecameLeader(1, 2, 0, 0),
+        copy(2, (1, 5, 0, 0), mark=5),
+        copy(1, (0, 9, 2, 1), mark=9),
+    ]
+    found = {row["first_offset"]: row["status"] for row in answer(told(facts)).losses}
+    assert found == {0: status, 1: "recoverable"}
