@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-CREATE, EXISTS, GET_DATA, GET_CHILDREN, CLOSE = 1, 3, 4, 8, -11
+CREATE, DELETE, EXISTS, GET_DATA, GET_CHILDREN, CLOSE = 1, 2, 3, 4, 8, -11
 NO_NODE, NODE_EXISTS = -101, -110
 ALL_PERMISSIONS = 31
 STAT = struct.Struct(">qqqqiiiqiiq")
@@ -65,6 +65,10 @@ class ZooKeeperClient:
         data = json.dumps(content).encode()
         body = _buffer(path.encode()) + _buffer(data) + access + struct.pack(">i", 0)
         return self._call(CREATE, body) is not None
+
+    def delete(self, path: str) -> None:
+        """Whatever its version; nothing where there is none."""
+        self._call(DELETE, _buffer(path.encode()) + struct.pack(">i", -1))
 
     def exists(self, path: str) -> bool:
         return self._call(EXISTS, _buffer(path.encode()) + b"\0") is not None
