@@ -1,0 +1,1 @@
+"""`preflight` against real brokers: each CAN is made to happen, each CANNOT is tried."""
