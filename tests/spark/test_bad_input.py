@@ -19,6 +19,7 @@ from replication.protocol.ground.events import Event, HighWatermarkAdvanced, Sou
 from replication.spark import refused_rows, settings
 from replication.spark.ending import Stop
 from replication.spark.event_files import SourceError
+from replication.spark.failures import exit_status
 from replication.spark.progress import Progress
 from replication.spark.stream import StreamJob, main
 from tests.spark.event_rows import identified, made_trace, other_content
@@ -281,7 +282,7 @@ def test_an_empty_folder_is_said(spark: SparkSession, folder: Path) -> None:
 def test_a_wrong_call_ends_with_2_and_one_clear_line(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(arguments) == 2
+    assert exit_status(main, ["stream.py", *arguments]) == 2
     said = capsys.readouterr().err.strip()
     assert re.fullmatch(f"stream.py: .*{message}.*", said), said
 
