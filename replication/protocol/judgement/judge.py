@@ -10,7 +10,7 @@ from replication.protocol.folding.conformance.unforetold import REASONS, unforet
 from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground.model import moment
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.ground.verdict import VIOLATED, Finding, Verdict
+from replication.protocol.ground.verdict import UNKNOWN, VIOLATED, Finding, Verdict
 from replication.protocol.judgement.at_risk import dangers
 from replication.protocol.judgement.declared_gaps import with_gaps
 from replication.protocol.judgement.invariants import (
@@ -201,6 +201,7 @@ def _shown_spans(spans: list[Any]) -> list[list[int | None]]:
 def _verdict(
     state: State, view: View, identity: tuple[Any, ...], verdict: Verdict
 ) -> dict[str, Any]:
+    unknown = verdict.verdict == UNKNOWN
     traced = state.grade == "traced" and all(
         view.covered("replica_trace", r) for r in state.replicas
     )
@@ -213,7 +214,7 @@ def _verdict(
         "not_supplied": verdict.not_supplied,
         "finding_ids": [f.finding_id(identity) for f in verdict.findings],
         "reason": verdict.reason,
-        "settled_by": still_to_get(state, verdict.settled_by),
+        "settled_by": still_to_get(state, verdict.settled_by) if unknown else [],
         "assuming": verdict.assuming,
         "histories": verdict.histories,
     }

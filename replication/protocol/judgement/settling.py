@@ -1,8 +1,16 @@
 """Which artefacts would settle a question that were not handed over already."""
 
 import re
+from collections.abc import Collection
 
 from replication.protocol.ground.topic_partition import State
+from replication.protocol.histories.filters.timeline import Timeline
+from replication.protocol.judgement.questions import ACKNOWLEDGED
+
+CONTROLLER = "the controller's history (metadata log or state-change.log)"
+ASSIGNMENT = "the assignment (kafka-topics --describe, metadata log or state-change.log)"
+ACKNOWLEDGEMENTS = "an acknowledgement log of the producers"
+CONSUMPTIONS = "a consumption log of the consumers"
 
 DIRECTORY = re.compile(r"the log director(?:y|ies)(?: or broker log)? of broker (\d+)")
 BROKER_LOG = re.compile(r"(?:the (?:whole )?broker log|state-change\.log) of broker (\d+)")
@@ -11,9 +19,10 @@ ONLY_BEFOREHAND = "nothing that Kafka keeps by itself: only loggers at TRACE bef
 
 
 def still_to_get(state: State, settled_by: list[str]) -> list[str]:
-    """settled_by without what is among the evidence; what is left is never empty."""
+    """Of what would settle a question, what is not among the evidence; what is left is never
+    empty."""
     left = [_with_why(state, each) for each in settled_by if not _is_here(state, each)]
-    return left or ([ONLY_BEFOREHAND] if settled_by else [])
+    return left or [ONLY_BEFOREHAND]
 
 
 def _with_why(state: State, artefact: str) -> str:
@@ -34,7 +43,7 @@ def _is_here(state: State, artefact: str) -> bool:
     log = BROKER_LOG.search(artefact)
     if log is not None:
         return state.covered("broker_log", int(log[1]))
-    if artefact in ("an acknowledgement log", "an acknowledgement log of the producers"):
+    if artefact in ("an acknowledgement log", ACKNOWLEDGEMENTS):
         return state.covered("acknowledgements")
     if artefact.startswith("the controller's history"):
         return state.covered("controller_history")
@@ -49,3 +58,25 @@ def _directory_is_here(state: State, broker: int) -> bool:
     if replica is None:
         return False
     return replica.captured and replica.stopped is True and not (replica.stale or replica.partial)
+
+
+def artefacts(line: Timeline, brokers: Collection[int], question: str) -> list[str]:
+    """What the evidence lacks. brokers: those that tell two histories apart, named first."""
+    found: list[str] = []
+    if line.assigned is None:
+        found.append(ASSIGNMENT)
+    ordered = [*sorted({*brokers} & {*line.replicas}), *line.replicas]
+    for number in dict.fromkeys(ordered):
+        if number < 0:
+            continue
+        if number not in line.covered:
+            found.append(f"the broker log of broker {number}")
+        if number in line.not_captured:
+            found.append(f"the log directory of broker {number}")
+    if any(w.unnamed or w.shown or not w.recorded for w in line.windows) or line.ends_early:
+        found.append(CONTROLLER)
+    if not line.acks_covered:
+        found.append(ACKNOWLEDGEMENTS)
+    elif not line.every_send_answered or question != ACKNOWLEDGED:
+        found.append(CONSUMPTIONS)
+    return found

@@ -50,7 +50,8 @@ def judge_promise(view: View, promise: Promise, rows: list[Loss]) -> Verdict:
 def unknown_log(view: View) -> tuple[str, list[str]] | None:
     """Why nothing shows a log, and what would; None where lines or copies of any replica do."""
     line = view.fates.line
-    if line.labels or line.covered:
+    shown = view.state.story.set_aside or any(s.spans for own in line.own.values() for s in own)
+    if shown or line.covered:
         return None  # What is not seen of the leader's log is taken for granted by name, or asked.
     may_lead = [line.final_leader] if line.final_leader is not None else line.replicas
     blind = [

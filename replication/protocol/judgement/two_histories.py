@@ -9,19 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replication.protocol.histories.engine import Effort, TooMany
-from replication.protocol.histories.filters.timeline import Timeline
 from replication.protocol.histories.filters.windows import Window
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import Search
 from replication.protocol.histories.stretches import Admitted, Stretch
 from replication.protocol.judgement.questions import QUESTIONS
+from replication.protocol.judgement.settling import artefacts
 
-CONTROLLER = "the controller's history (metadata log or state-change.log)"
-ASSIGNMENT = "the assignment (kafka-topics --describe, metadata log or state-change.log)"
-ACKNOWLEDGEMENTS = "an acknowledgement log of the producers"
 # Steps and states: to tell two histories, more is kept apart than to decide.
 EFFORT = (700_000, 20_000)
-CONSUMPTIONS = "a consumption log of the consumers"
 
 
 @dataclass(slots=True)
@@ -122,7 +118,7 @@ def two_histories(stretch: Stretch, question: str) -> TwoHistories:
         mine, other = found.parts
         brokers = {t.broker for t in (*mine, *other) if t.broker is not None}
         brokers |= {t.leader for t in (*mine, *other) if t.leader is not None}
-    found.settled_by = _artefacts(admitted.line, brokers, question)
+    found.settled_by = artefacts(admitted.line, brokers, question)
     return found
 
 
@@ -195,25 +191,3 @@ def _name(search: Search, record: int) -> str:
     if len(same) > 1:
         return f"the record{of} (content {labels[record - 1][1]})"
     return f"the record{of}"
-
-
-def _artefacts(line: Timeline, brokers: set[int], question: str) -> list[str]:
-    """What is missing, that which tells the two histories apart first."""
-    found: list[str] = []
-    if line.assigned is None:
-        found.append(ASSIGNMENT)
-    ordered = [*sorted(brokers & set(line.replicas)), *line.replicas]
-    for number in dict.fromkeys(ordered):
-        if number < 0:
-            continue
-        if number not in line.covered:
-            found.append(f"the broker log of broker {number}")
-        if number in line.not_captured:
-            found.append(f"the log directory of broker {number}")
-    if any(w.unnamed or w.shown or not w.recorded for w in line.windows) or line.ends_early:
-        found.append(CONTROLLER)
-    if not line.acks_covered:
-        found.append(ACKNOWLEDGEMENTS)
-    elif not line.every_send_answered or question != "acknowledged_records_survive":
-        found.append(CONSUMPTIONS)
-    return found

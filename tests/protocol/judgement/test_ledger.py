@@ -109,7 +109,7 @@ def test_nothing_is_asked_for_that_was_handed_over() -> None:
     assert still_to_get(state, [*asked, "the log directory of broker 9"]) == [
         "the log directory of broker 9"
     ]
-    assert still_to_get(state, []) == []
+    assert still_to_get(state, []) == [ONLY_BEFOREHAND]
 
 
 def test_a_cleanly_stopped_directory_is_here_and_a_running_one_may_have_gone_on() -> None:

@@ -16,7 +16,7 @@ from replication.protocol.histories.assumptions import (
     REPLICAS_AS_SEEN,
 )
 from replication.protocol.judgement.judge import answer
-from tests.protocol.judgement.told import COMMITTED, copy, elected, given, told
+from tests.protocol.judgement.told import ACKNOWLEDGED, COMMITTED, copy, elected, given, told
 
 Facts = list[ev.Fact]
 UNTOLD: Facts = [*given(acks=False), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0)]
@@ -47,6 +47,18 @@ def test_a_verdict_is_what_all_histories_say(facts: Facts, by_default: str, stri
     assert judged(facts)["verdict"] == by_default
     strict = judged(facts, strict=True)
     assert (strict["verdict"], strict["assuming"]) == (strictly, [])
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("name", [COMMITTED, ACKNOWLEDGED, "log_matching"])
+def test_what_clients_were_told_shows_no_log(name: str, strict: bool) -> None:
+    """A producer or a consumer that names the leader epoch tells of no replica what it holds."""
+    release = ev.PartitionDescribed(kafka_version="3.9.1")
+    told_of = [ev.RecordsAcknowledged(0, 5, "all", 3, 0), ev.RecordsConsumed(0, 5, 3, 0)]
+    for facts in (told_of, told_of[:1]):
+        all_told = ev.CoverageDeclared("acknowledgements", None, True)
+        found = judged([release, all_told, *facts], name, strict=strict)
+        assert (found["verdict"], bool(found["settled_by"])) == ("UNKNOWN", True)
 
 
 def test_three_equal_copies_and_nothing_else_hold_under_named_assumptions() -> None:

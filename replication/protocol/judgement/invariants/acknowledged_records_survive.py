@@ -2,8 +2,8 @@
 
 from replication.protocol.ground.verdict import UNKNOWN, Verdict
 from replication.protocol.judgement.questions import ACKNOWLEDGED as NAME
+from replication.protocol.judgement.settling import ACKNOWLEDGEMENTS
 from replication.protocol.judgement.survival import Promise, judge_promise
-from replication.protocol.judgement.two_histories import ACKNOWLEDGEMENTS
 from replication.protocol.judgement.view import View
 
 BY_PRODUCERS = ("acks_all", "acks_1")

@@ -2,8 +2,8 @@
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown
 from replication.protocol.judgement.questions import CONSUMED as NAME
+from replication.protocol.judgement.settling import CONSUMPTIONS
 from replication.protocol.judgement.survival import Promise, judge_promise
-from replication.protocol.judgement.two_histories import CONSUMPTIONS
 from replication.protocol.judgement.view import View
 
 
