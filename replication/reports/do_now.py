@@ -18,8 +18,23 @@ def sends_to_decide(answer: dict[str, Any]) -> bool:
 
 
 def leaderless_in(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The partitions that a leader has to be chosen for, of those whose elections are known."""
-    return [p for p in answer["partitions"] if p["leader"] is None and p["elections"]]
+    """The partitions that a leader has to be chosen for: of those whose elections are known, where
+    none is recorded as the leader, and whoever led last may have stopped."""
+    return [
+        p
+        for p in answer["partitions"]
+        if p["leader"] is None and p["elections"] and not _leads_still(p)
+    ]
+
+
+def _leads_still(partition: dict[str, Any]) -> bool:
+    """Whether, where no record of the controller is here, the last leader's own lines do not show
+    its end."""
+    if partition["isr"] is not None:
+        return False
+    last = partition["elections"][-1]["leader"]
+    ended = any(r["replica"] == last and r["stopped"] for r in partition["replicas"])
+    return last is not None and not ended
 
 
 def do_now(answer: dict[str, Any]) -> list[str]:

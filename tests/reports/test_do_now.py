@@ -59,9 +59,17 @@ def test_a_danger_alone_needs_no_plan_and_no_leader_needs_one() -> None:
     assert told[0] == "Start no broker before you have seen the plan: t-0 has no leader."
     assert len(told) == 2
     # That none is told is not that there is none.
-    untold = [{**nobody[0], "isr": None}]
+    led = {"elections": [{"leader": 1}], "replicas": [{"replica": 1, "stopped": True}]}
+    untold = [{**nobody[0], **led, "isr": None}]
     told = do_now({**QUIET, "partitions": untold})
     assert told[0] == "Start no broker before you have seen the plan: no leader of t-0 is known."
+
+
+def test_a_leader_whose_own_lines_go_on_needs_no_plan() -> None:
+    """Without any record of the controller its broker's log tells that it leads."""
+    led = {**QUIET["partitions"][0], "leader": None, "isr": None, "elections": [{"leader": 1}]}
+    for running in ([], [{"replica": 1, "stopped": False}]):
+        assert do_now({**QUIET, "partitions": [{**led, "replicas": running}]}) == []
 
 
 def test_names_of_the_evidence_are_escaped_on_the_page() -> None:
