@@ -146,22 +146,27 @@ def earlier_life(seed: int) -> Change:
 
 
 # -- wrapped --------------------------------------------------------------------------------------
+def folded_at(line: str, width: int, at_words: bool) -> Iterator[str]:
+    """A line broken at a width, between words or anywhere; every character stays."""
+    while len(line) > width:
+        cut = (line.rfind(" ", 40, width) + 1 if at_words else 0) or width
+        yield line[:cut]
+        line = line[cut:]
+    yield line
+
+
 def wrapped(seed: int) -> Change:
     """Every line of some brokers' logs broken at a width, between words or anywhere."""
     chance = random.Random(seed)
     width, at_words = chance.choice((80, 100, 120, 160, 200)), chance.random() < 0.5
 
-    def fold(line: str) -> Iterator[str]:
-        while len(line) > width:
-            cut = line.rfind(" ", 40, width) + 1 if at_words else width
-            yield line[: cut or width]
-            line = line[cut or width :]
-        yield line
+    def fold(text: str) -> str:
+        return "\n".join(p for line in text.split("\n") for p in folded_at(line, width, at_words))
 
     def change(evidence: Path) -> None:
         for path in broker_logs(evidence):
             if chance.random() < 0.7:
-                _rewrite(path, lambda t: "\n".join(p for line in t.split("\n") for p in fold(line)))
+                _rewrite(path, fold)
 
     return change
 

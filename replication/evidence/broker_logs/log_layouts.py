@@ -28,6 +28,7 @@ from replication.evidence.broker_logs.loggers_in_lines import (
     is_shortened,
     trailing_logger,
 )
+from replication.evidence.broker_logs.wrapped_lines import WholeLines, whole_lines
 from replication.evidence.opening import (
     READ_ERRORS,
     is_no_text,
@@ -58,6 +59,7 @@ class Layout:
     form: str  # "brackets", "logger_first", "no_logger", "json"
     transforms: tuple[str, ...]
     wrapper: re.Pattern[bytes] | None = None
+    width: int | None = None
 
     def transform(self, year: int | None) -> Transform | None:
         chain: list[Transform] = []
@@ -68,6 +70,8 @@ class Layout:
                 chain.append(OneObjectALine())
             elif name == "colours":
                 chain.append(lambda block: COLOURS.sub(b"", block))
+            elif name == "broken":
+                chain.append(WholeLines(self.width))
             elif self.wrapper is not None and name == "dating":
                 chain.append(dating_lines(self.wrapper, year))
             elif self.wrapper is not None:
@@ -99,8 +103,8 @@ def _layout_of(sample: bytes) -> Layout | None:
         if not is_docker_json(lines[0]):
             if any(map(json_line_fields, lines[:50])):
                 return Layout("json", transforms)
-            whole = OneObjectALine()(sample).splitlines()
-            spread = any(map(json_line_fields, [line for line in whole if line][:50]))
+            objects = OneObjectALine()(sample).splitlines()
+            spread = any(map(json_line_fields, [line for line in objects if line][:50]))
             return Layout("json", (*transforms, "objects")) if spread else None
         transforms = (*transforms, "docker")
         lines = DockerJson()(b"\n".join(lines) + b"\n").splitlines()
@@ -109,8 +113,13 @@ def _layout_of(sample: bytes) -> Layout | None:
         transforms = (*transforms, taken_off)
         strip = dating_lines(wrapper, None) if taken_off == "dating" else unwrapping(wrapper)
         lines = strip(b"\n".join(lines) + b"\n").splitlines()
+    width = None
+    whole = whole_lines(lines)
+    if whole is not None:
+        transforms, width = (*transforms, "broken"), whole.width
+        lines = whole(b"\n".join(lines) + b"\n").splitlines()
     form = _form_of(lines)
-    return None if form is None else Layout(form, transforms, wrapper)
+    return None if form is None else Layout(form, transforms, wrapper, width)
 
 
 def _first_lines(sample: bytes) -> list[bytes]:
