@@ -197,3 +197,22 @@ def test_a_follower_may_hear_of_an_epoch_before_its_leader_does(early: bool, ver
     found = judged(facts, strict=True)
     understood = not early or version == "0.10.2.2"
     assert found["verdict"] == ("HOLDS" if understood else "UNKNOWN"), found["reason"]
+
+
+@pytest.mark.parametrize("version", ["3.9.1", "2.8.2"])
+def test_of_two_replicas_no_more_than_two_are_needed(version: str) -> None:
+    """min.insync.replicas is 3 when a reassignment leaves two replicas: from 3.7 on two will do for
+    the high watermark (Partition.effectiveMinIsr), before it waits for no minimum."""
+    three, two = (1, 2, 3), (1, 2)
+    facts: Facts = [
+        ev.PartitionDescribed(two, 3, False, "delete", version, None, "kraft"),
+        *(ev.CoverageDeclared("broker_log", r, True) for r in three),
+        ev.CoverageDeclared("controller_history", None, True),
+        ev.LeadershipRecorded(1, 0, (1, 2), 0, "initial", three),
+        ev.LeadershipRecorded(1, 0, (1, 2), 1, None, two),
+        ev.BecameLeader(1, 0, 0, 0), ev.BecameFollower(2, 0, 1, 0, 0),
+        ev.LeaderAppended(1, 0, 5, 0), ev.FollowerAppended(2, 0, 5), ev.HighWatermarkAdvanced(1, 5),
+        copy(1, (0, 5, 0, 0), mark=5), copy(2, (0, 5, 0, 0), mark=5),
+    ]  # fmt: skip
+    found = judged(facts, strict=True)
+    assert found["verdict"] == "HOLDS", found["reason"]
