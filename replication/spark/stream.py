@@ -27,6 +27,7 @@ from replication.spark.failures import ended_by
 from replication.spark.fold_stream import Fold
 from replication.spark.ingest import Ingest, KafkaSource
 from replication.spark.lease import CheckpointLock
+from replication.spark.live import QUERY as LIVE
 from replication.spark.live import Live, ShippedSource
 from replication.spark.progress import Progress, sum_of
 from replication.spark.settings import Settings
@@ -278,24 +279,27 @@ class StreamJob:
         store = Store(self.spark, self.tables)
         store.create()
         ingest_run, fold_run = self._enter(store, new_run)
-        if self.alerting is not None:
-            self.alerting.begin(store)
+        queries = [ingest.QUERY, fold_stream.QUERY]
         live = shipped = None
         if isinstance(source, ShippedSource):
-            live_run = runs.enter(
-                store, self.checkpoint_dir, "live", new_run, incident=self.incident
-            )
+            live_run = runs.enter(store, self.checkpoint_dir, LIVE, new_run, incident=self.incident)
             live = Live(
                 self.spark, store, live_run, self.settings, self.progress, source, self.alerting
             )
             live.stop = self.stop
+            queries.insert(0, LIVE)
             if not isinstance(source.where, KafkaSource):
                 shipped = Admission(source.where, live.notes, self.settings.settle_seconds)
                 shipped.admit()
             source = live.events
             source.mkdir(parents=True, exist_ok=True)
-            if self.settings.interval_seconds is None:
-                self._wait(live.start())
+        if self.alerting is not None:
+            self.alerting.begin(store, fold_run.name, queries)
+            if live is not None:
+                live.begin()
+            self.alerting.open()
+        if live is not None and self.settings.interval_seconds is None:
+            self._wait(live.start())
         admission = None
         notes: KafkaSource | str
         if not isinstance(source, KafkaSource):
@@ -310,7 +314,7 @@ class StreamJob:
             notes = source
         reading = Ingest(self.spark, store, ingest_run, self.settings, self.progress)
         folding = Fold(self.spark, store, fold_run, ingest_run.name, self.settings, self.progress)
-        folding.alerting = self.alerting
+        reading.alerting = folding.alerting = self.alerting
         reading.stop = folding.stop = self.stop
         folding.judge_anew()
         if self.settings.interval_seconds is None:
@@ -325,7 +329,7 @@ class StreamJob:
             self.progress.say("alerts that nobody could be told of are told at the next start")
         self._finish(store, shipped or admission, ingest_run, fold_run)
         if live is not None:
-            check_counts(store, {"live": live.run.name})
+            check_counts(store, {LIVE: live.run.name})
 
     def _enter(self, store: Store, new_run: str | None) -> tuple[runs.Run, runs.Run]:
         reading = runs.enter(

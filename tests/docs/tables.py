@@ -12,11 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from prometheus_client.metrics import MetricWrapperBase
+from ruamel.yaml import YAML
+
 from replication.protocol.ground.boundaries import BOUNDARIES
 from replication.protocol.rules import RULES
+from replication.quality.metrics import Metrics as QualityMetrics
+from replication.spark.metrics import Metrics as StreamMetrics
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+ALERTS = ROOT / "conf" / "prometheus" / "alerts.yml"
 # Columns that nearly every table has; told once.
 COMMON = (
     "topic_partition_id", "cluster_id", "incident", "topic", "topic_id", "partition", "run",
@@ -118,9 +124,37 @@ def _rows(columns: list[dict[str, Any]]) -> str:
     return "\n".join(rows) + "\n"
 
 
+def metrics_table() -> str:
+    """A row per metric of the stream and of the quality checks: type, labels, meaning."""
+    rows = ["| metric | type | labels | what it is |", "|---|---|---|---|"]
+    for metrics in (StreamMetrics(), QualityMetrics("", None)):
+        for each in metrics.registry._collector_to_names:
+            assert isinstance(each, MetricWrapperBase)
+            name = each._name + ("_total" if each._type == "counter" else "")
+            labels = ", ".join(f"`{label}`" for label in each._labelnames)
+            rows.append(f"| `{name}` | {each._type} | {labels} | {each._documentation} |")
+    return "\n".join(rows) + "\n"
+
+
+def alerts_table() -> str:
+    """A row per alert rule: severity, how long it has to hold, what ends it."""
+    rules = YAML(typ="safe").load(ALERTS.read_text(encoding="utf-8"))["groups"][0]["rules"]
+    found = [
+        (r["alert"], r["labels"]["severity"], r.get("for", "at once"), r["annotations"]["ends"])
+        for r in rules
+    ]
+    rows = [
+        f"| `{alert}` | {severity} | {held} | {ends} |" for alert, severity, held, ends in found
+    ]
+    return "\n".join(
+        ["| alert | severity | fires after | ends when |", "|---|---|---|---|", *rows, ""]
+    )
+
+
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "protocol.md": {"rules": rules_table},
     "protocol_releases.md": {"flags": flags_table},
+    "alerts.md": {"alerts": alerts_table, "metrics": metrics_table},
     "tables.md": {"tables": delta_tables, "common": common_columns},
     **{page: {"columns": partial(columns, page)} for page in COLUMNS},
 }
