@@ -14,7 +14,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, make_wsgi_app
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    disable_created_metrics,
+    make_wsgi_app,
+)
 
 from replication.spark.alerts import CRITICAL, WARNING, Alert, Answer, Row, told_epoch
 from replication.spark.topic_partition_ids import parts_of
@@ -38,6 +44,8 @@ class Metrics:
     """All metrics of one process, in a registry of its own."""
 
     def __init__(self) -> None:
+        # Of each counter another series, which says what started_timestamp_seconds does.
+        disable_created_metrics()
         self.registry = CollectorRegistry()
         self.turned = time.monotonic()
         self.shown: dict[Gauge, set[tuple[str, ...]]] = {}

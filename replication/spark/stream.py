@@ -308,7 +308,7 @@ class StreamJob:
             notes = str(noted)
             admission = Admission(source, noted, self.settings.settle_seconds, self.progress.say)
             admission.admit()
-            if not event_files(source):
+            if live is None and not event_files(source):
                 self.progress.say(f"no event files in {source} yet")
         else:
             notes = source

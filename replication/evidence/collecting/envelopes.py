@@ -142,6 +142,14 @@ def _opened(envelope: Any, names: FieldNames) -> Iterator[ShippedLine | NotALine
     if isinstance(line, str):
         yield from _lines(line, names, envelope)
         return
+    try:
+        own = json.dumps(envelope)
+    except RecursionError:
+        own = ""
+    client, refused = _of_client(own, partial=False, names=names)
+    if client or refused:
+        yield from _lines(own, names, {})  # A client's log, sent as it is.
+        return
     yield NotALine(
         f"no field holds a line; of the names {', '.join(names.line + LINE_FIELDS)} none is "
         "there: name the one that does (--line-field)"
@@ -169,7 +177,8 @@ def _digest_line(
         return
     host = _text(_first(envelope, names.host + HOST_FIELDS))
     cluster = _text(_first(envelope, names.cluster + CLUSTER_FIELDS)) or names.one_cluster
-    yield ShippedLine(json.dumps(line, sort_keys=True), host, "", cluster, digest=True)
+    text = json.dumps({LINES_NAME: line[LINES_NAME], **dict(sorted(line.items()))})
+    yield ShippedLine(text, host, "", cluster, digest=True)
 
 
 def _lines(
@@ -188,7 +197,7 @@ def _lines(
         if is_digest_line(line):
             yield from _digest_line(checked(line), names, envelope)
         elif line.strip():
-            client, refused = _of_client(line, partial, names)
+            client, refused = _of_client(line, partial=partial, names=names)
             yield (
                 ShippedLine(line, host, path, cluster, at, partial, client=client)
                 if refused is None
@@ -198,7 +207,7 @@ def _lines(
             at += len(line.encode()) + 1
 
 
-def _of_client(line: str, partial: bool, names: FieldNames) -> tuple[str, str | None]:
+def _of_client(line: str, *, partial: bool, names: FieldNames) -> tuple[str, str | None]:
     """Of which kind of client's log a line is, "" for none; and why nothing can be done with it."""
     if partial or not line.startswith("{") or json_line_fields(line.encode()) is not None:
         return "", None
