@@ -87,7 +87,7 @@ class Alerting:
         self.outbox = Outbox(self.folder / STATE)
 
     def begin(self, store: Store, fold_run: str, queries: Iterable[str]) -> None:
-        """Takes what the tables say now. queries: those that will be told of."""
+        """Takes what the tables say now. queries: those that will run."""
         for table in TABLES:
             frame = store.at_cut(table)
             if table == "verdicts":
