@@ -71,7 +71,7 @@ class _Sent:
 
 @dataclass
 class Live:
-    """The query of one run."""
+    """The query of one run. said: what the newest micro-batch had to note."""
 
     spark: SparkSession
     store: Store
@@ -81,6 +81,7 @@ class Live:
     source: ShippedSource
     alerting: Alerting | None = None
     stop: Stop = field(default_factory=Stop)
+    said: set[str] = field(default_factory=set)
 
     @cached_property
     def joining(self) -> LiveJoin:
@@ -140,8 +141,18 @@ class Live:
         self._tell(joined.heard, joined.silent)
         if self.alerting is not None:
             self.alerting.progressed(QUERY, micro_batch_id, figures)
-        self.progress.say(_told(micro_batch_id, joined))
+        self.progress.say("\n".join([_told(micro_batch_id, joined), *self.news(joined)]))
         self.stop.between(QUERY)
+
+    def news(self, joined: Joined) -> list[str]:
+        """What the micro-batch before did not say: silent brokers, and what the import notes."""
+        told = [
+            f"silent: broker {broker} of {cluster}: {since}"
+            for cluster, brokers in sorted(joined.silent.items())
+            for broker, since in sorted(brokers.items())
+        ] + [f"note: {note}" for note in joined.notes]
+        said, self.said = self.said, set(told)
+        return [line for line in told if line not in said]
 
     def begin(self) -> None:
         """Tells what was heard before this start; a cluster of which nothing came yet counts as
@@ -204,14 +215,8 @@ class Live:
 
 def _told(micro_batch_id: int, joined: Joined) -> str:
     taken = joined.taken
-    said = (
+    return (
         f"live micro-batch {micro_batch_id}: {counted(taken.rows, 'line')} = {taken.kept} kept + "
         f"{taken.repeated} repeated + {len(taken.refused)} quarantined; "
         f"{counted(len(joined.changed), 'partition')} changed, {counted(joined.events, 'event')}"
     )
-    silent = [
-        f"silent: broker {broker} of {cluster}: {since}"
-        for cluster, brokers in sorted(joined.silent.items())
-        for broker, since in sorted(brokers.items())
-    ]
-    return "\n".join([said, *silent, *(f"note: {note}" for note in joined.notes)])
