@@ -56,7 +56,7 @@ def test_what_failed_names_the_next_step_and_what_is_one_finding() -> None:
 
 def test_metrics_are_written_to_a_file_or_served(tmp_path: Path) -> None:
     file = tmp_path / "quality.prom"
-    metrics = Metrics(file)
+    metrics = Metrics("/share/tables", file)
     metrics.show([outcome("a", "critical", 1), outcome("b", "warning", 0)], 12.5)
     metrics.show([outcome("a", "critical", 0), outcome("c", "warning", 2)], 13.5)
     text = file.read_text()
@@ -64,23 +64,40 @@ def test_metrics_are_written_to_a_file_or_served(tmp_path: Path) -> None:
         re.findall(r'^replication_expectation_failed\{expectation="(\w)",.*\} (\S+)', text, re.M)
     )
     assert told == {"a": "0.0", "c": "1.0"}
-    assert "replication_quality_checked_timestamp_seconds 13.5" in text
+    assert 'replication_quality_checked_timestamp_seconds{tables="/share/tables"} 13.5' in text
     assert generate_latest(metrics.registry).decode() == text
 
 
 @pytest.mark.parametrize("severity", suites.SEVERITIES)
 def test_a_failed_check_is_an_alert(severity: str) -> None:
-    metrics = Metrics(None)
+    metrics = Metrics("/share/tables", None)
     metrics.show([outcome("a", severity, 1)], 12.5)
     text = generate_latest(metrics.registry).decode()
     rules = YAML(typ="safe").load(RULES.read_text())["groups"][0]["rules"]
     ours = [r for r in rules if "replication_expectation_failed" in r["expr"]]
     names = {
-        n for r in ours for n in re.findall(r"replication_\w+|\b(?:severity|suite)\b", r["expr"])
+        n
+        for r in ours
+        for n in re.findall(r"replication_expect\w+|\b(?:severity|suite|tables)\b", r["expr"])
     }
     assert all(name in text for name in names)
     told = [r["labels"]["severity"] for r in ours if f'severity="{severity}"' in r["expr"]]
     assert told == ([] if severity == "info" else [severity])
+
+
+def test_of_one_loss_a_stream_and_the_checks_of_its_tables_do_not_both_tell() -> None:
+    """The rules leave to the stream exactly what it tells itself: verdicts that are VIOLATED."""
+    shipped = suites.load(project_root() / "conf" / "expectations", (), None)
+    rules = YAML(typ="safe").load(RULES.read_text())["groups"][0]["rules"]
+    for severity in ("critical", "warning"):
+        [rule] = [r for r in rules if f'expectation_failed{{severity="{severity}"' in r["expr"]]
+        [left] = re.findall(r'suite="verdicts", expectation=~"(.*?)"', rule["expr"])
+        assert set(left.split("|")) == {
+            e.name
+            for s in shipped
+            for e in s.expectations
+            if s.table == "verdicts" and e.family == "health" and e.severity == severity
+        }
 
 
 @pytest.mark.parametrize(
