@@ -7,7 +7,6 @@ decided, it is asked again without each, so that the answer names only what it r
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories import assumptions as named
@@ -98,18 +97,18 @@ class Histories:
         if self.strict:
             return [STRICT, WIDEST, HEARD_EARLY]
         names = frozenset(self._assumable())
-        found = [Assumed(names, 0), Assumed(names, 0, begins_empty=False)]
+        found = [Assumed(names, 0)]
         if names & named.NOTHING_UNSEEN:
             names -= named.NOTHING_UNSEEN
-            found.append(Assumed(names, 0, begins_empty=False))
+            found.append(Assumed(names, 0))
         # An election that nothing recorded is thought of before a disk that lost unseen.
         passed_over = names - {named.LEADERS_IN_SYNC}
         fewer = passed_over - {named.ELECTIONS_AS_RECORDED}
-        found += [Assumed(each, 0, begins_empty=False) for each in (passed_over, fewer)]
-        found += [Assumed(each, 1, begins_empty=False) for each in (names, passed_over, fewer)]
+        found += [Assumed(each, 0) for each in (passed_over, fewer)]
+        found += [Assumed(each, 1) for each in (names, passed_over, fewer)]
         names = fewer
         names -= {named.DISKS_KEEP}
-        found.append(Assumed(names, None, begins_empty=False))
+        found.append(Assumed(names, None))
         return [*dict.fromkeys([*found, STRICT, WIDEST, HEARD_EARLY])]
 
     def _assumable(self) -> Iterator[str]:
@@ -294,7 +293,7 @@ class Histories:
         and what these leave need not be followed."""
         if stretch.vacuous:
             return False
-        fewer = replace(only(self.rungs()[0], names), begins_empty=False)
+        fewer = only(self.rungs()[0], names)
         return self._decides(stretch, question, KEPT, fewer, MOST_STEPS_OF_FEWER, elsewhere=True)
 
     def _still(

@@ -170,9 +170,8 @@ class Run:
     def untold(self) -> int:
         """How many leader epochs there are before a step, a record or the start of an epoch tells
         something of the offset but that all logs end below."""
-        begins_with_it = self.shown_at_first and not self.assumed.begins_empty
         known = [e for e in self.epochs[1:] if e is not None]
-        if begins_with_it or len(known) < len(self.labels):
+        if self.shown_at_first or len(known) < len(self.labels):
             return 0
         told = [reader.index.first_epoch(self.offset) for reader in self.readers]
         windows = self.line.windows
