@@ -135,7 +135,7 @@ def _look(
     doing("judging the suites")
     names = found.register(KEPT_BELOW, "\n".join(suite.sql() for suite in chosen))
     results = checks.run(spark, chosen, names, judge)
-    results += [checks.result_of(own) for own in judge.own(names)]
+    results += [checks.result_of(own) for own in judge.own(names, found.versions())]
     checked = (found.run, found.micro_batch_id)
     at = time.time_ns() // 1_000_000
     about = whose(found)

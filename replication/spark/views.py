@@ -51,6 +51,11 @@ class Opened:
             self._frames[table] = self.store.at_cut(table, self.cut)
         return self._frames[table]
 
+    def versions(self) -> dict[str, int]:
+        """The version of each table that is read here."""
+        there = [table for table in stored() if _is_table(self.store.folder / table)]
+        return {t: self.cut[t] if t in self.cut else self.store.version(t) for t in there}
+
     def register(self, keep_below: int = 0, asked: str | None = None) -> dict[str, str]:
         """Makes each table and documented view a temporary view; returns name -> view's name.
 

@@ -20,7 +20,7 @@ from replication.quality.checks import Result
 from replication.quality.command import Every, parser
 from replication.quality.great_expectations_suite import Judge
 from replication.quality.metrics import Metrics
-from replication.quality.suites import Expectation, Suite, SuiteError
+from replication.quality.suites import Expectation, Suite
 from replication.spark import expectation_results
 from replication.spark.tables import RESULTS, Store
 from tests.spark.questions import questions
@@ -179,7 +179,18 @@ def test_sql_that_cannot_be_asked_names_its_expectation(
     suite = Suite("numbers", "x", tuple(good))
     assert all(r.passed for r in checks.run(spark, [suite], names, Judge("good")))
     suite = Suite("numbers", "x", (*good[:2], broken, *good[2:]))
-    with pytest.raises(SuiteError, match=r"^numbers\.mine does not fit its tables: ") as refused:
-        checks.run(spark, [suite], names, Judge("broken"))
-    assert told in str(refused.value)
-    assert "\n" not in str(refused.value)
+    results = checks.run(spark, [suite], names, Judge("broken"))
+    (refused,) = [r for r in results if not r.passed]
+    assert (refused.expectation.name, refused.is_judged) == ("mine", False)
+    (detail,) = [row["detail"] for row in refused.rows]
+    assert detail.startswith("cannot be judged: ")
+    assert told in detail
+    assert "\n" not in detail
+    assert [r.expectation.name for r in results if r.passed] == [e.name for e in good]
+    assert checks.exit_status(results) == checks.EXIT_NOT_JUDGED
+    assert checks.text(results).splitlines()[0] == "NOT JUDGED  info  numbers.mine"
+    assert checks.text(results).endswith(
+        "5 of 6 expectations passed, 0 failed, 1 could not be judged"
+    )
+    critical = outcome("a", "critical", 1)
+    assert checks.exit_status([*results, critical]) == checks.EXIT_FAILED
