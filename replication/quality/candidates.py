@@ -6,7 +6,7 @@ what the expectations are then judged on.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import reduce
 
 from py4j.protocol import Py4JJavaError
@@ -42,9 +42,15 @@ PARTS = {
 # is a row at all (not the bare result of a limit or a share), and that result.
 COLUMNS = ("expectation", "allowed", "listed", "value", *ROW)
 
+# The reason of a deviation that somebody has accepted by its finding.
+ACCEPTED = "accepted"
 
-def frame_of(spark: SparkSession, suite: Suite, views: Mapping[str, str]) -> DataFrame:
+
+def frame_of(
+    spark: SparkSession, suite: Suite, views: Mapping[str, str], accepted: Collection[str] = ()
+) -> DataFrame:
     """The candidates of a suite, with COLUMNS. views: table or view -> its name in the session.
+    accepted: the findings whose rows may deviate, for the reason ACCEPTED.
 
     Nothing runs yet. Raises PySparkException where SQL does not fit the tables.
     """
@@ -55,7 +61,12 @@ def frame_of(spark: SparkSession, suite: Suite, views: Mapping[str, str]) -> Dat
     for expectation in suite.expectations:
         if expectation.kind != "rows":
             parts.append(_candidates(spark, suite, expectation, views))
-    return reduce(DataFrame.unionByName, parts)
+    whole = reduce(DataFrame.unionByName, parts)
+    if not accepted:
+        return whole
+    is_accepted = F.col("allowed").isNull() & F.col("finding_id").isin(*sorted(accepted))
+    allowed = F.when(is_accepted, F.lit(ACCEPTED)).otherwise(F.col("allowed"))
+    return whole.withColumn("allowed", allowed)
 
 
 def refused(error: PySparkException | Py4JJavaError) -> str:

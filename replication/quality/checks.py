@@ -1,6 +1,6 @@
 """Runs suites over tables: outcomes as rows of `expectation_results`, as words, as exit status."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from replication.progress import steps
-from replication.quality.candidates import ROW, frame_of, refused
+from replication.quality.candidates import ACCEPTED, ROW, frame_of, refused
 from replication.quality.great_expectations_suite import Judge, Own
 from replication.quality.suites import Expectation, Suite, check_names
 from replication.reports.inventory_words import counted
@@ -32,6 +32,7 @@ EXIT_PASSED, EXIT_FAILED, EXIT_NOT_JUDGED = 0, 1, 2
 class Result:
     """What one expectation came to. rows: the failing rows (columns of ROW), the first LISTED.
 
+    allowed: how many rows more may deviate; accepted: the findings of those that somebody accepts.
     is_judged: not where it could not be: it fails then, with the reason as its only row.
     """
 
@@ -42,6 +43,7 @@ class Result:
     observed_value: float
     rows: tuple[Mapping[str, Any], ...]
     is_judged: bool = True
+    accepted: frozenset[str] = frozenset()
 
     @property
     def passed(self) -> bool:
@@ -50,9 +52,11 @@ class Result:
 
 
 def run(
-    spark: SparkSession, suites: Sequence[Suite], views: Mapping[str, str], judge: Judge
-) -> list[Result]:
-    """Judges every suite. views: table or documented view -> the session's name for it.
+    spark: SparkSession, suites: Sequence[Suite], views: Mapping[str, str], judge: Judge,
+    accepted: Collection[str] = (),
+) -> list[Result]:  # fmt: skip
+    """Judges every suite. views: table or documented view -> the session's name for it. accepted:
+    findings that fail nothing.
 
     Raises SuiteError where a suite names a table that there is not, JudgeError.
     """
@@ -60,21 +64,23 @@ def run(
         check_names(suite, views)
     # Planning a query is most of what a small table costs, and keeps one processor busy.
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        asked = pool.map(lambda suite: _asked(spark, suite, views), suites)
+        asked = pool.map(lambda suite: _asked(spark, suite, views, accepted), suites)
         listed_of = zip(steps(suites, "suites judged"), asked, strict=True)
         return [r for suite, listed in listed_of for r in _judged(suite, listed, judge)]
 
 
-def _asked(spark: SparkSession, suite: Suite, views: Mapping[str, str]) -> dict[str, Found]:
+def _asked(
+    spark: SparkSession, suite: Suite, views: Mapping[str, str], accepted: Collection[str]
+) -> dict[str, Found]:
     """Expectation -> what fails it. Where Spark refuses the SQL of one, the others are asked."""
     try:
-        return dict(_listed(frame_of(spark, suite, views)))
+        return dict(_listed(frame_of(spark, suite, views, accepted)))
     except REFUSALS as error:
         if len(suite.expectations) == 1:
             return {suite.expectations[0].name: f"cannot be judged: {refused(error)}"}
     found: dict[str, Found] = {}
     for each in suite.expectations:
-        found |= _asked(spark, replace(suite, expectations=(each,)), views)
+        found |= _asked(spark, replace(suite, expectations=(each,)), views, accepted)
     return found
 
 
@@ -105,16 +111,24 @@ def _result(suite: Suite, expectation: Expectation, found: Found) -> Result:
     rows = [r for r in found if r["listed"] and r["allowed"] is None]
     rows.sort(key=lambda r: r["place"])
     failing = rows[0]["all"] if rows else 0
-    allowed = [r["all"] for r in found if r["listed"] and r["allowed"] is not None]
+    deviating = [r for r in found if r["listed"] and r["allowed"] is not None]
+    accepted = frozenset(r["finding_id"] for r in deviating if r["allowed"] == ACCEPTED)
     if expectation.kind in ("limit", "share"):
         values = [r["value"] for r in found if r["value"] is not None]
         observed = max(values, default=0.0)
     else:
         observed = float(failing)
     return Result(
-        suite.table, expectation, failing, allowed[0] if allowed else 0, observed,
-        tuple({name: r[name] for name in ROW} for r in rows),
+        suite.table, expectation, failing, deviating[0]["all"] if deviating else 0, observed,
+        tuple({name: r[name] for name in ROW} for r in rows), accepted=accepted,
     )  # fmt: skip
+
+
+def findings_of(results: Iterable[Result]) -> tuple[set[str], set[str]]:
+    """The findings of rows that are accepted, and of those that fail."""
+    told = list(results)
+    failing = {row["finding_id"] for r in told for row in r.rows} - {None}
+    return {finding for r in told for finding in r.accepted}, failing
 
 
 def in_words(detail: str) -> dict[str, Any]:
@@ -173,21 +187,22 @@ def exit_status(results: Iterable[Result]) -> int:
     return EXIT_PASSED if all(r.is_judged for r in failed) else EXIT_NOT_JUDGED
 
 
-def text(results: list[Result]) -> str:
-    """What failed, the worst first, each with its first rows; then the sum."""
+def text(results: list[Result], told: Iterable[str] = ()) -> str:
+    """What failed, the worst first, each with its first rows; what is told; then the sum."""
     order = {"critical": 0, "warning": 1, "info": 2}
     failed = [r for r in results if not r.passed]
     lines: list[str] = []
-    for r in sorted(failed, key=lambda r: (order[r.expectation.severity], r.suite)):
+    failed.sort(key=lambda r: (order[r.expectation.severity], r.suite))
+    for r in failed:
         e = r.expectation
-        told = f"FAILED  {e.severity}  {r.suite}.{e.name}: {counted(r.failing, 'row')}{_limit(r)}"
-        lines.append(told if r.is_judged else f"NOT JUDGED  {e.severity}  {r.suite}.{e.name}")
+        said = f"FAILED  {e.severity}  {r.suite}.{e.name}: {counted(r.failing, 'row')}{_limit(r)}"
+        lines.append(said if r.is_judged else f"NOT JUDGED  {e.severity}  {r.suite}.{e.name}")
         lines.append(f"        {e.meaning}")
         lines += [f"        - {row_words(row)}" for row in r.rows[:SHOWN]]
         # Of family own a row is a value, which may be that of many.
         more = (len(r.rows) if e.family == "own" else r.failing) - SHOWN
         lines += [f"        - and {more} more"] if more > 0 else []
-    lines += _next_steps(failed)
+    lines += [*told, *_next_steps(failed)]
     allowed = sum(r.allowed for r in results)
     unjudged = sum(not r.is_judged for r in failed)
     lines.append(
@@ -211,9 +226,12 @@ def _next_steps(failed: Sequence[Result]) -> Iterator[str]:
     if len(same) > SHOWN:
         yield f"ONE FINDING  and {len(same) - SHOWN} more fail several of these"
     # PATH is what the operator handed over: the tables do not know where it lies.
-    if by_finding:
-        proof = f"replication-analyzer explain {min(by_finding)} PATH"
-        yield f"NEXT  the proof, from the evidence in PATH: {proof}"
+    # The first that is printed above.
+    shown = [row for r in failed for row in r.rows[:SHOWN] if row["finding_id"] is not None]
+    if shown:
+        whose = f" of incident {_printable(shown[0]['incident'])}" if shown[0]["incident"] else ""
+        proof = f"replication-analyzer explain {shown[0]['finding_id']} PATH"
+        yield f"NEXT  the proof, from the evidence{whose} in PATH: {proof}"
         yield "NEXT  what was lost and what to do now: replication-analyzer diagnose PATH"
     families = {r.expectation.family for r in failed}
     if "evidence" in families:

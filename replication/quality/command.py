@@ -57,6 +57,12 @@ def parser() -> argparse.ArgumentParser:
         "expectation with the name of one of ours is refused",
     )  # fmt: skip
     made.add_argument(
+        "--accepted", type=Path, metavar="FILE",
+        help="findings that somebody has handled, each with until (a day), reason and who, as TOML "
+        "([[accepted]]): until that day their rows fail nothing, and are told as accepted; read "
+        "anew at each look",
+    )  # fmt: skip
+    made.add_argument(
         "--read-files", action="store_true",
         help="first read every byte of the tables' files: one that is damaged is named with the "
         "remedy, though no expectation reads it (status 2)",

@@ -9,6 +9,9 @@ from prometheus_client import CollectorRegistry, Gauge, start_http_server, write
 
 from replication.quality.checks import Result
 
+# Of each expectation; the table expectation_results has all.
+MOST_TOPICS = 50
+
 
 class Metrics:
     """where: a port that is scraped, a file that node_exporter's textfile collector reads, or None:
@@ -18,7 +21,7 @@ class Metrics:
         self.registry, self.where = CollectorRegistry(), where
         self._failed = Gauge(
             "replication_expectation_failed", "1: it failed at the last look",
-            ["severity", "suite", "expectation"], registry=self.registry,
+            ["severity", "suite", "expectation", "cluster", "topic"], registry=self.registry,
         )  # fmt: skip
         self._at = Gauge(
             "replication_quality_checked_timestamp_seconds", "The last look",
@@ -27,13 +30,15 @@ class Metrics:
         if isinstance(where, int):
             start_http_server(where, registry=self.registry)
 
-    def show(self, results: Iterable[Result], at: float) -> None:
-        """What came out of a look. at: seconds since the Unix epoch. OSError: the file cannot be
-        written."""
+    def show(self, results: Iterable[Result], clusters: list[str], at: float) -> None:
+        """What came out of a look. clusters: those of the tables, for what fails by no row of one.
+        at: seconds since the Unix epoch. OSError: the file cannot be written."""
         self._failed.clear()
         for r in results:
             labels = (r.expectation.severity, r.suite, r.expectation.name)
-            self._failed.labels(*labels).set(not r.passed)
+            named = {(row["cluster_id"] or "", row["topic"]) for row in r.rows if row["topic"]}
+            for where in sorted(named)[:MOST_TOPICS] or [(", ".join(clusters), "")]:
+                self._failed.labels(*labels, *where).set(not r.passed)
         self._at.set(at)
         if isinstance(self.where, Path):
             write_to_textfile(str(self.where), self.registry)

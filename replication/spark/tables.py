@@ -50,16 +50,17 @@ from replication.spark.log_files import (
     newest_version,
     opened,
 )
-from replication.spark.other_writers import BY_QUERIES, OtherCommit, made_by_others
+from replication.spark.other_writers import (
+    BY_QUERIES,
+    RETENTION,
+    OtherCommit,
+    made_by_others,
+)
 from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows, is_made
 
 BATCHES = "_batches"
-# What checks are written after the fact belongs to no micro-batch: readers see all of it.
-RESULTS = "expectation_results"
 # What the fold hands over to itself: written, and read once, by no figures.
 REFOLDS = "_refolds"
-# The word for a query in rows of `_batches` that say what maintenance has deleted.
-RETENTION = "retention"
 ROWS = "rows/"
 # So many commits of a table until Delta puts what they come to into one file.
 CHECKPOINT_EVERY = 100
@@ -540,7 +541,7 @@ class Store:
     def look(self, table: str, since: int | None = None) -> None:
         """Looks at what was committed to a table since the last look. since: where the first look
         begins, by default now. Raises TablesError where others have changed rows."""
-        if table not in BY_QUERIES:
+        if table not in BY_QUERIES and table != BATCHES:
             return
         known = self._looked_at.get(table, since)
         if known is None:

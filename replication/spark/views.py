@@ -17,18 +17,14 @@ from replication.places import Place
 from replication.spark import contracts, dialects, session
 from replication.spark.cut import Cut, cut_of, newest_of
 from replication.spark.failures import first_cause
-from replication.spark.tables import BATCHES, RESULTS, Store, TablesError
+from replication.spark.other_writers import RESULTS, SPARK_SQL
+from replication.spark.tables import BATCHES, Store, TablesError
 
 EXIT_OK = 0
 # The commits that this tool has not made, one a row in words: for the checks alone.
 OTHERS = "commits_of_others"
 SCRIPT = "views.sql"
 QUESTIONS = "conf/questions.sql"
-# Temporary views need no metastore; without this spark-sql leaves one where it starts.
-SPARK_SQL = (
-    "spark-sql --properties-file conf/spark-defaults.conf "
-    "--conf spark.sql.catalogImplementation=in-memory"
-)
 
 
 @dataclass(frozen=True)
@@ -141,7 +137,9 @@ def opened(spark: SparkSession, folder: Place) -> Opened:
     rows = store.batches(batches)
     fold = newest_of(row for row in rows if row["micro_batch_id"] >= 0).get("fold")
     if fold is None:
-        raise TablesError(f"{folder} is empty: nothing has been folded into it yet")
+        others = store.changed_by_others()
+        told = others[0] if others else "nothing has been folded into it yet"
+        raise TablesError(f"{folder} is empty: {told}")
     cut = cut_of(rows, folder)
     cut[BATCHES] = batches
     found = Opened(store, cut, fold["run"], fold["micro_batch_id"])

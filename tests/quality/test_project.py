@@ -13,7 +13,8 @@ from replication.evidence.event_dumps import write_events
 from replication.paths import project_root
 from replication.quality import offline_docs, suites
 from replication.quality.great_expectations_suite import Judge, ProjectError
-from replication.spark.tables import RESULTS, Store
+from replication.spark.other_writers import RESULTS
+from replication.spark.tables import Store
 from tests.spark.event_rows import made_trace
 from tests.spark.jobs_in_process import run_replay
 
