@@ -243,7 +243,7 @@ def _page(title: str, *rows: tuple[str, str]) -> str:
 
 def is_of_rows(word: str) -> bool:
     """Whether a word applies to rows of an answer, and is not the name of a table or column."""
-    return any(word in known for known in (CAUSES, ASSUMPTIONS, *VALUES.values()))
+    return word in {*CAUSES, *ASSUMPTIONS, *(v for known in VALUES.values() for v in known)}
 
 
 def in_evidence(word: str, answer: dict[str, Any]) -> Iterable[str]:
