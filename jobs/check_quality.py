@@ -147,8 +147,9 @@ def _look(
     told = acceptances.words(accepted, *checks.findings_of(results))
     print(checks.text(results, told))
     docs = judge.write_docs()
+    for site in judge.sites():
+        offline_docs.make_offline(site, offline_docs.whose_words(*about))
     if docs is not None:
-        offline_docs.make_offline(docs.parent, offline_docs.whose_words(*about))
         print(f"Data Docs: {docs}")
     return checks.exit_status(results)
 

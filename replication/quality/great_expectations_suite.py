@@ -18,12 +18,13 @@ from typing import Any
 
 import pandas as pd
 
+from replication.quality.offline_docs import CANDIDATES
 from replication.quality.suites import SEVERITIES, Suite
 from replication.reports.inventory_words import counted
 
 SITE = "data_docs"
 # Names in a project: our rows that may fail, the tables themselves, what our suites begin with.
-CANDIDATES, TABLES, OURS = "replication_candidates", "replication_tables", "replication_"
+TABLES, OURS = "replication_tables", "replication_"
 WHOLE = "whole"
 
 
@@ -262,6 +263,18 @@ class Judge:
             return None
         self._context.build_data_docs(site_names=[SITE])
         return self.docs / "index.html"
+
+    def sites(self) -> list[Path]:
+        """The folders of Data Docs: the one that is asked for, and those of the project."""
+        if self._context is None or self.project is None:
+            return [] if self.docs is None else [self.docs]
+        backends = (
+            site.get("store_backend", {})
+            for site in self._context.variables.data_docs_sites.values()
+        )
+        root = Path(self._context.root_directory)
+        folders = [b["base_directory"] for b in backends if b.get("base_directory")]
+        return [folder for each in folders if (folder := root / each).is_dir()]
 
 
 def frame_of(suite: Suite, failing: Mapping[str, Sequence[str]]) -> pd.DataFrame:

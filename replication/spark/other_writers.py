@@ -70,7 +70,7 @@ def made_by_others(table: Place, since: int | None) -> tuple[list[OtherCommit], 
     is_loose = _is_of_no_micro_batch(table.name)
     files, states = 0, {0: list[OtherCommit]()}
     version = last_own = -1 if since is None else since
-    # Whoever asks since when has written there, with the mark.
+    # Whoever asks since a version has written there, and marked it.
     is_marked = table.name in BY_QUERIES or since is not None
     for version, actions in commits_after(table, since):
         told: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})

@@ -87,7 +87,13 @@ def test_owners_extend_the_project_by_an_expectation_of_their_own(
     }
     results = [key.run_id.run_name for key in kept.validation_results_store.list_keys()]
     assert results.count("two") == 3
-    pages = [p.read_text() for p in docs.rglob("*.html")]
+    # Those of the site that the owners' checkpoint writes too.
+    theirs = list((project / "gx" / "uncommitted" / "data_docs").rglob("*.html"))
+    assert len(theirs) > 2
+    ours = [p.read_text() for p in docs.rglob("replication_candidates*.html")]
+    assert any("Failing rows: " in page for page in ours)
+    assert not any("% null" in page or "Unexpected" in page for page in ours)
+    pages = [p.read_text() for p in [*docs.rglob("*.html"), *theirs]]
     assert any("expect_column_values_to_be_in_set" in p or "belong to this set" in p for p in pages)
     for page in pages:
         assert 'href="http' not in page
@@ -142,25 +148,10 @@ def test_pages_are_listed_by_what_they_are_about_and_say_what_failed(tmp_path: P
     assert "<i" not in page.replace("<p class", "")
 
 
-@pytest.mark.spark
-def test_no_rule_of_the_owners_costs_another_its_result(
-    spark: SparkSession, folder: Path, tmp_path: Path
-) -> None:
-    """Rules that match nothing, raise, count nothing, are of no type, or cannot be read."""
+def put_rules_into(project: Path, elsewhere: Path) -> None:
+    """A checkpoint for each way in which a rule of the owners may come to nothing."""
     import great_expectations as gx
 
-    tables, project = folder / "tables", tmp_path / "project"
-    write_events(folder / "in" / "0.jsonl", made_trace())
-    run_replay(spark, folder, "tables")
-    chosen = suites.load(project_root() / "conf" / "expectations", ("verdicts",))
-
-    def checked(run: str) -> dict[tuple[str, str], Any]:
-        asked = ["--tables", str(tables), "--project", str(project), "--run", run]
-        check_quality.check(spark, check_quality.parser().parse_args(asked), chosen)
-        found = Store(spark, tables).newest(RESULTS).filter(f"run = '{run}' AND family = 'own'")
-        return {(row["suite"], row["expectation"]): row for row in found.collect()}
-
-    assert checked("before") == {}
     context = gx.get_context(mode="file", project_root_dir=project)
     asset = context.data_sources.get("replication_tables").get_asset("verdicts")
     batch = asset.get_batch_definition("whole")
@@ -191,7 +182,7 @@ def test_no_rule_of_the_owners_costs_another_its_result(
         kept = "BOOLEAN_ONLY" if name == "bare" else "SUMMARY"
         both = [definition]
         if name == "half":
-            far = context.data_sources.add_spark_filesystem("far", base_directory=tmp_path)
+            far = context.data_sources.add_spark_filesystem("far", base_directory=elsewhere)
             nowhere = far.add_directory_delta_asset("nowhere", data_directory="nowhere")
             nobody = nowhere.add_batch_definition_whole_directory("whole")
             both.append(context.validation_definitions.add(
@@ -205,6 +196,25 @@ def test_no_rule_of_the_owners_costs_another_its_result(
     file = project / "gx" / "expectations" / "unknown.json"
     file.write_text(file.read_text().replace("expect_column_values_to_be_in_set", "expect_luck"))
 
+
+@pytest.mark.spark
+def test_no_rule_of_the_owners_costs_another_its_result(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    """Rules that match nothing, raise, count nothing, are of no type, or cannot be read."""
+    tables, project = folder / "tables", tmp_path / "project"
+    write_events(folder / "in" / "0.jsonl", made_trace())
+    run_replay(spark, folder, "tables")
+    chosen = suites.load(project_root() / "conf" / "expectations", ("verdicts",))
+
+    def checked(run: str) -> dict[tuple[str, str], Any]:
+        asked = ["--tables", str(tables), "--project", str(project), "--run", run]
+        check_quality.check(spark, check_quality.parser().parse_args(asked), chosen)
+        found = Store(spark, tables).newest(RESULTS).filter(f"run = '{run}' AND family = 'own'")
+        return {(row["suite"], row["expectation"]): row for row in found.collect()}
+
+    assert checked("before") == {}
+    put_rules_into(project, tmp_path)
     found = checked("after")
     rows = Store(spark, tables).newest("verdicts").collect()
     not_held = [row["verdict"] for row in rows if row["verdict"] != "HOLDS"]
