@@ -111,6 +111,30 @@ VALUES = {
         "VIOLATED": "every history that fits the evidence breaks the promise",
         "UNKNOWN": "histories of both kinds fit; settled_by names what would decide it",
     },
+    "invariant": {
+        "committed_records_survive": "a record is absent from the log of a later valid leader, "
+        "was not lawfully removed, and had been below the high watermark of a valid leader or "
+        "acknowledged by one with acks=all; also where a still later leader has it again "
+        "(status `recovered`)",
+        "acknowledged_records_survive": "the same happened to a record that was acknowledged "
+        "with any acks but 0",
+        "consumed_records_survive": "a record that a consumer was given is absent from the log, "
+        "or another one is in its place",
+        "log_matching": "two replicas hold different records at one offset, and the difference "
+        "is `settled`",
+        "single_leader_per_epoch": "two brokers took, or were given, the leadership of one "
+        "leader epoch",
+        "leader_epochs_monotonic": "a later record of the controller carries a lower leader epoch",
+        "leader_in_isr": "a record of the controller names a leader outside its ISR",
+        "isr_within_assignment": "a record of the controller has a replica in the ISR that is "
+        "not assigned",
+        "leader_high_watermark_monotonic": "the high watermark of a leader fell within one "
+        "leader epoch and one life of the broker; up to Kafka 2.3 two requests at once may set "
+        "it back for a moment, which is no violation",
+        "high_watermark_within_log": "the high watermark of a broker that was stopped lies past "
+        "the end of its log",
+        "version_conformance": "a replica did what the rules of its own Kafka release exclude",
+    },
     "evidence": {
         "traced": "each step of the brokers is known as an event",
         "forensic": "the steps are inferred from logs, directories and lines",
@@ -136,7 +160,7 @@ VALUES = {
     "contract": {
         "broken": "Kafka had promised, under the settings of that time, to keep the records",
         "not_promised": "the settings of that time permit the loss: an acks=1 failover, an unclean "
-        "election that was allowed, storage loss on at least min.insync.replicas members",
+        "election that was allowed, storage loss on at least `min.insync.replicas` members",
         "unknown": "settings, cause or promise are not known",
     },
     "status of a divergence": {

@@ -9,6 +9,7 @@ import pytest
 
 from replication.cli import main
 from replication.protocol.histories.assumptions import ASSUMPTIONS
+from replication.protocol.judgement.judge import INVARIANTS
 from replication.reports.explained_words import CAUSES, VALUES, explained, words
 from replication.reports.vocabulary import CAUSE_WORDS, CONTRACT_WORDS, STATUS_WORDS, TIER_WORDS
 from replication.reports.words import with_paths
@@ -39,13 +40,15 @@ def test_every_value_of_the_contract_has_its_words() -> None:
     contract = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
     heads = {
         "tier": "`tier`, the first that applies", "status": "`status`",
-        "status of a divergence": "`status` of a divergence",
+        "status of a divergence": "`status` of a divergence", "contract": "`contract`",
+        "invariant": "invariant",
     }  # fmt: skip
     for column, head in heads.items():
-        table = contract.partition(f"| {head} | |\n")[2].partition("\n\n")[0]
+        table = re.split(rf"\| {head} \|.*\|\n", contract)[1].partition("\n\n")[0]
         told = dict(re.findall(r"^\| `([a-z_]+)` \| (.+) \|$", table, re.MULTILINE))
         assert told == VALUES[column]
     assert VALUES["tier"].keys() == TIER_WORDS.keys()
+    assert VALUES["invariant"].keys() == {m.__name__.rsplit(".", 1)[1] for m in INVARIANTS}
     assert VALUES["contract"].keys() == CONTRACT_WORDS.keys()
     assert VALUES["status"].keys() | {"at_risk"} == STATUS_WORDS.keys()
 
