@@ -4,10 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
 
-from replication.nearest import did_you_mean
-from replication.quality.suites import SuiteError, file_of
+from replication.quality.suites import SuiteError, check_keys, check_types, file_of
 
 KEYS = ("finding", "until", "reason", "who")
 
@@ -30,35 +28,20 @@ def load(path: Path | None) -> list[Acceptance]:
     if path is None:
         return []
     text = file_of(path)
-    for key in sorted(set(text) - {"accepted"}):
-        raise SuiteError(f"{path}: unknown key {key}{did_you_mean(key, ['accepted'])}")
+    check_keys(str(path), text, (), ("accepted",))
     entries = text.get("accepted")
-    if (
-        not entries
-        or not isinstance(entries, list)
-        or not all(isinstance(e, dict) for e in entries)
-    ):
+    if not entries or not isinstance(entries, list) or not all(type(e) is dict for e in entries):
         raise SuiteError(f"{path}: has no [[accepted]] with {', '.join(KEYS)}")
-    found = [_acceptance(path, number, entry) for number, entry in enumerate(entries, 1)]
+    found = []
+    for number, entry in enumerate(entries, 1):
+        where = f"{path}: [[accepted]] number {number}"
+        check_keys(where, entry, KEYS)
+        check_types(where, entry)
+        found.append(Acceptance(**entry))
     for each in found:
         if sum(other.finding == each.finding for other in found) > 1:
             raise SuiteError(f"{path}: finding {each.finding} is accepted twice: keep one")
     return found
-
-
-def _acceptance(path: Path, number: int, entry: dict[str, Any]) -> Acceptance:
-    where = f"{path}: [[accepted]] number {number}"
-    for key in entry:
-        if key not in KEYS:
-            raise SuiteError(f"{where}: unknown key {key}{did_you_mean(key, KEYS)}")
-    for key in KEYS:
-        if key not in entry:
-            raise SuiteError(f"{where} lacks {key}")
-        if key != "until" and not (isinstance(entry[key], str) and entry[key].strip()):
-            raise SuiteError(f"{where}: {key} is a text, not {entry[key]!r}")
-    if type(entry["until"]) is not date:
-        raise SuiteError(f"{where}: until is a day without quotes, like 2026-12-31")
-    return Acceptance(**entry)
 
 
 def in_force(acceptances: Iterable[Acceptance], today: date) -> frozenset[str]:

@@ -2,8 +2,9 @@
 
 import re
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -158,9 +159,7 @@ def suite_of(path: Path) -> Suite:
     """The suite of one file. Raises SuiteError."""
     text = file_of(path)
     about, listed = text.pop("about", None), text.pop("expectation", None)
-    if text:
-        near = did_you_mean(min(text), ("about", "expectation"))
-        raise SuiteError(f"{path}: unknown key {min(text)}{near}; known: about, expectation")
+    check_keys(str(path), text, (), ("about", "expectation"))
     if not isinstance(about, str):
         raise SuiteError(f'{path}: needs about = "..", before the first [[expectation]]')
     if not isinstance(listed, list) or not listed or not all(type(e) is dict for e in listed):
@@ -184,21 +183,26 @@ def _expectation(path: Path, entry: dict[str, Any]) -> Expectation:
         raise SuiteError(f"{where}: allowed is written [[expectation.allowed]]")
     allowed = tuple(_allowed(where, a) for a in deviations)
     wanted = COMMON | NEEDS[kind]
-    missing = sorted(wanted - set(given))
-    surplus = sorted(set(given) - wanted - MAY_HAVE.get(kind, set()))
-    if missing or surplus:
-        # A key that is misspelt is surplus, and missing under its own name.
-        known = sorted(wanted | MAY_HAVE.get(kind, set()) | {"allowed"})
-        unknown = "".join(f"has an unknown key {s}{did_you_mean(s, known)}" for s in surplus[:1])
-        problem = unknown or f"lacks {missing[0]}"
-        raise SuiteError(f"{where}, kind {kind}: {problem}")
-    _typed(where, given)
+    check_keys(f"{where}, kind {kind}", given, wanted, MAY_HAVE.get(kind, set()) | {"allowed"})
+    check_types(where, given)
     for key, words in (("family", FAMILIES), ("severity", SEVERITIES)):
         _one_of(where, given, key, words)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", given["name"]):
         raise SuiteError(f"{where}: a name is lower case letters, digits and _")
     given["columns"] = tuple(given.get("columns", ()))
     return Expectation(**given, allowed=allowed)
+
+
+def check_keys(
+    where: str, given: Mapping[str, Any], wanted: Collection[str], may_have: Collection[str] = ()
+) -> None:
+    """Raises SuiteError where a key is unknown, or one that is wanted is not there. Of one that is
+    misspelt both is so: it is told as unknown."""
+    for key in sorted(set(given) - {*wanted, *may_have}):
+        near = did_you_mean(key, sorted({*wanted, *may_have}))
+        raise SuiteError(f"{where}: has an unknown key {key}{near}")
+    for key in sorted(set(wanted) - set(given)):
+        raise SuiteError(f"{where}: lacks {key}")
 
 
 def _one_of(where: str, given: dict[str, Any], key: str, words: tuple[str, ...]) -> str:
@@ -209,11 +213,15 @@ def _one_of(where: str, given: dict[str, Any], key: str, words: tuple[str, ...])
     return str(value)
 
 
-def _typed(where: str, given: dict[str, Any]) -> None:
+def check_types(where: str, given: Mapping[str, Any]) -> None:
+    """Raises SuiteError where a value is not of the type that its key has."""
     for key, value in given.items():
         if key == "at_most":
             good = isinstance(value, int | float) and not isinstance(value, bool)
             wanted = "a number without quotes"
+        elif key == "until":
+            good = type(value) is date
+            wanted = "a day without quotes, like 2026-12-31"
         elif key == "columns":
             good = isinstance(value, list) and bool(value) and all(type(v) is str for v in value)
             wanted = 'a list of texts, like ["topic", "partition"]'
@@ -225,7 +233,8 @@ def _typed(where: str, given: dict[str, Any]) -> None:
 
 
 def _allowed(where: str, entry: Any) -> AllowedDeviation:
-    if not isinstance(entry, dict) or set(entry) != {"where", "reason"}:
-        raise SuiteError(f"{where}: an allowed deviation has where and reason, nothing else")
-    _typed(where, entry)
+    if not isinstance(entry, dict):
+        raise SuiteError(f"{where}: an allowed deviation has where and reason")
+    check_keys(f"{where}, an allowed deviation", entry, ("where", "reason"))
+    check_types(where, entry)
     return AllowedDeviation(**entry)

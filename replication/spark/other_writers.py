@@ -104,7 +104,7 @@ def _remedy(table: Place, first: int, last_own: int) -> str:
     version in which this tool has changed rows."""
     path = str(table.absolute()).replace("`", "``")
     restore = f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {first - 1}"
-    told = f"Take it back: {SPARK_SQL} -e {shlex.quote(restore)}"
+    told = f"Take it back, in the checkout: {SPARK_SQL} -e {shlex.quote(restore)}"
     if table.name == RESULTS:
         return f"{told} (what the checks have written since goes with it)"
     if last_own < first:

@@ -213,7 +213,10 @@ def test_the_printed_command_takes_back_what_somebody_else_has_committed(
 
     def commands() -> dict[str, str]:
         told = Store(session, tables).changed_by_others()
-        return {c.table: c.remedy.partition("Take it back: ")[2].split(" (what")[0] for c in told}
+        return {
+            c.table: c.remedy.partition("Take it back, in the checkout: ")[2].split(" (what")[0]
+            for c in told
+        }
 
     assert "nobody_else" not in checked()
     there = {"verdicts", "replica_events", "_batches", "decisions", "expectation_results"}

@@ -142,7 +142,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         (
             'where = "x < 0"',
             'where = "x < 0"\n[[expectation.allowed]]\nwhere = "y"',
-            "where and reason",
+            "an allowed deviation: lacks reason",
         ),
     ],
 )
