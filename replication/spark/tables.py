@@ -557,10 +557,11 @@ class Store:
         except DamagedError as error:
             raise TablesError(str(error)) from None
 
-    def changed_by_others(self) -> list[OtherCommit]:
-        """The commits of any table that this tool has not made, by table."""
-        names = [t.name for t in contracts.tables().values() if t.written != "view"]
-        there = [table for n in names if ((table := self.folder / n) / "_delta_log").is_dir()]
+    def changed_by_others(self, tables: Iterable[str] | None = None) -> list[OtherCommit]:
+        """The commits of any table, or of those given, that this tool has not made, by table."""
+        if tables is None:
+            tables = [t.name for t in contracts.tables().values() if t.written != "view"]
+        there = [table for n in tables if ((table := self.folder / n) / "_delta_log").is_dir()]
         return [commit for table in there for commit in made_by_others(table, None)[0]]
 
     def sums(self, run: str, query: str) -> dict[str, int]:

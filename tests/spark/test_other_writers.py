@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from replication.spark import contracts
+from replication.spark import contracts, runs
 from replication.spark.delta_schemas import MARK, first_commit
 from replication.spark.other_writers import BY_QUERIES, OtherCommit, made_by_others
 from replication.spark.small_commit import SmallCommit, schema_of
+from replication.spark.tables import Store, TablesError
 
 STORED = [t.name for t in contracts.tables().values() if t.written != "view"]
 
@@ -218,6 +219,27 @@ def test_what_a_micro_batch_has_written_since_is_not_taken_back(
     (found,) = made_by_others(folder, None)[0]
     assert "into new tables" in found.remedy
     assert "RESTORE TABLE" not in found.remedy
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_no_run_begins_or_goes_on_where_others_have_changed_batches(
+    made: Callable[[str], Path], change: str
+) -> None:
+    """Deleted rows would let it start anew over rows that it has written."""
+    folder = made("_batches")
+    store = Store(None, folder.parent)  # type: ignore[arg-type]
+    store.look("_batches")
+    own(folder, 2)
+    store.look("_batches")
+    CHANGES[change](folder)
+    with pytest.raises(TablesError, match=r"RESTORE TABLE delta\.`.*_batches` TO VERSION AS OF 3"):
+        store.look("_batches")
+    for enter in (
+        lambda: runs.enter(store, folder.parent / "checkpoint", "fold", "anew"),
+        lambda: runs.bounded(store, "fold", "anew"),
+    ):
+        with pytest.raises(TablesError, match="RESTORE TABLE"):
+            enter()
 
 
 def test_maintenance_of_a_store_is_ours(tmp_path: Path) -> None:
