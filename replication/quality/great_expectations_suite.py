@@ -223,13 +223,9 @@ class Judge:
         except Exception as error:
             yield _not_run(name, f"checkpoint {name} cannot be read", "critical", error)
             return
-        for definition in gx_checkpoint.validation_definitions:
-            asset = definition.asset
-            table = Path(getattr(asset, "data_directory", "")).name
-            if asset.datasource.name == TABLES and table in versions:
-                # Of this process alone: what the project keeps stays as its owners made it.
-                asset.version_as_of = versions[table]
         try:
+            for definition in gx_checkpoint.validation_definitions:
+                _pin(definition.asset, versions)
             outcome = gx_checkpoint.run(run_id=run_id)
             found = [(r.suite_name, r.results) for r in outcome.run_results.values()]
         except Exception as error:
@@ -308,6 +304,14 @@ def _passed(suite: Suite, name: str, result: Any, failing: int) -> bool:
     if bool(result.success) != (failing == 0):
         raise JudgeError(f"{suite.table}.{name}: {failing} failing rows, yet {result.success}")
     return bool(result.success)
+
+
+def _pin(asset: Any, versions: Mapping[str, int]) -> None:
+    """Lets one of our tables be read at its version, in this process alone: what the project keeps
+    stays as its owners made it."""
+    table = Path(getattr(asset, "data_directory", "")).name
+    if asset.datasource.name == TABLES and table in versions:
+        asset.version_as_of = versions[table]
 
 
 def _not_run(suite: str, what: str, severity: str, error: Exception) -> Own:

@@ -84,10 +84,10 @@ def made_by_others(table: Place, since: int | None) -> tuple[list[OtherCommit], 
         changes = any(map(changes_rows, actions))
         if is_own:
             last_own = version if changes else last_own
-            states = {files: []} if _replaces_all(told) else {**states, files: found}
-        elif not states.get(files, [None]) and not found and changes and is_loose:
-            # Back to what was ours, with nobody's commit in between: what was ours since is gone.
-            states[files] = [_commit(table.name, version, told)]
+            # Whoever goes back to before what is ours takes that along.
+            forgets = _replaces_all(told) or (is_loose and changes and not found)
+            states = {files: []} if forgets else states
+            states[files] = [] if forgets else found
         elif files not in states:
             states[files] = [*found, _commit(table.name, version, told)] if changes else found
     found = states[files]

@@ -195,8 +195,8 @@ def no_row_left(table: DeltaTable) -> None:
 def test_the_printed_command_takes_back_what_somebody_else_has_committed(
     session: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of a table of each kind, however it was changed: the fold's, the ingest's, that of the
-    micro-batches, of an import and of the checks."""
+    """Of a table of each kind, with rows added, changed and deleted: the fold's, the ingest's, that
+    of the micro-batches, of an import and of the checks."""
     (tmp_path / "in").mkdir()
     write_events(tmp_path / "in" / "e.jsonl", events_of("unclean_election__4.1.1"))
     tables = tmp_path / "it's `here`"
@@ -222,24 +222,25 @@ def test_the_printed_command_takes_back_what_somebody_else_has_committed(
     there = {"verdicts", "replica_events", "_batches", "decisions", "expectation_results"}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1"}
-    for change in (one_row_more, all_rows_changed, no_row_left):
-        for table in there:
+    for table in there:
+        # Each alone, by the same command: tests/spark/test_other_writers.py.
+        for change in (one_row_more, all_rows_changed, no_row_left):
             change(DeltaTable(tables / table))
-        assert set(commands()) == there
-        if change == no_row_left:
-            with pytest.raises(TablesError, match=r"is empty: version .* of _batches is a DELETE"):
-                checked()
-            session.sql(shlex.split(commands()["_batches"])[-1])
-        else:  # What the checks write themselves does not come between.
-            assert "nobody_else_has_written" in checked()
-        for table, command in commands().items():
-            if change == one_row_more and table == "verdicts":
-                subprocess.run(command, shell=True, cwd=project_root(), env=environment, check=True)
-            else:
-                session.sql(shlex.split(command)[-1])
-        assert "nobody_else" not in checked()
-        held = {t for t in there if DeltaTable(tables / t).to_pyarrow_table().num_rows}
-        assert held == there
+    assert set(commands()) == there
+    with pytest.raises(TablesError, match=r"is empty: version .* of _batches is a WRITE"):
+        checked()
+    session.sql(shlex.split(commands()["_batches"])[-1])
+    # What the checks write themselves does not come between.
+    assert "nobody_else_has_written: 12 rows" in checked()
+    for table, command in commands().items():
+        if table == "verdicts":
+            subprocess.run(command, shell=True, cwd=project_root(), env=environment, check=True)
+        else:
+            session.sql(shlex.split(command)[-1])
+    assert commands() == {}
+    held = {t for t in there if DeltaTable(tables / t).to_pyarrow_table().num_rows}
+    assert held == there
+    assert "nobody_else" not in checked()
 
 
 def test_bad_evidence_is_seen_as_such(session: SparkSession, folder: Path) -> None:

@@ -203,6 +203,9 @@ def test_what_belongs_to_no_micro_batch_may_go_with_what_is_taken_back(
     assert {c.remedy for c in found} == {found[0].remedy}
     assert f"TO VERSION AS OF {version}'" in found[0].remedy
     assert "since goes with it" in found[0].remedy
+    # An empty table was ours once, before our rows.
+    DeltaTable(folder).delete()
+    assert [c.operation for c in made_by_others(folder, None)[0]][-1] == "DELETE"
     DeltaTable(folder).restore(version)
     assert made_by_others(folder, None)[0] == []
     own(folder, 3)
