@@ -62,7 +62,8 @@ def main(argv: list[str]) -> int:
 def check(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite]) -> int:
     """Holds the tables against the suites, once; the exit status."""
     with told():
-        return _look(_opened(spark, flags), flags, chosen, flags.run, Metrics(flags.metrics))
+        metrics = Metrics(str(flags.tables.absolute()), flags.metrics)
+        return _look(_opened(spark, flags), flags, chosen, flags.run, metrics)
 
 
 def _opened(spark: SparkSession, flags: argparse.Namespace) -> Opened:
@@ -75,7 +76,7 @@ def _opened(spark: SparkSession, flags: argparse.Namespace) -> Opened:
 
 def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], stop: Stop) -> int:
     """Checks now and as flags.every says; the worst exit status."""
-    metrics = Metrics(flags.metrics)
+    metrics = Metrics(str(flags.tables.absolute()), flags.metrics)
     statuses: list[int] = []
     due = Due(flags.every)
     _say(f"judging now and {flags.every}; stop with SIGTERM or Ctrl-C (process {os.getpid()})")

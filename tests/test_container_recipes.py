@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.container_recipes import RECIPES, ROOT, Stage, ignored, parsed
+from tests.container_recipes import OURS, RECIPES, ROOT, Stage, ignored, parsed
 
+S3 = ROOT / "conf" / "containers" / "jobs-s3.Dockerfile"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
@@ -16,12 +17,9 @@ def stages(recipe: Path) -> list[Stage]:
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
-def test_a_recipe_builds_the_wheel_and_starts_what_is_there(recipe: Path) -> None:
-    made = stages(recipe)
-    final = made[-1]
-    # What is copied is in the checkout and the context, or is of an earlier stage.
+def test_what_is_copied_is_in_the_checkout_or_of_an_earlier_stage(recipe: Path) -> None:
     seen: set[str] = set()
-    for stage in made:
+    for stage in stages(recipe):
         for instruction, words in stage.steps:
             if instruction == "COPY":
                 *sources, _ = words.split()
@@ -32,6 +30,13 @@ def test_a_recipe_builds_the_wheel_and_starts_what_is_there(recipe: Path) -> Non
                         assert (ROOT / name).exists()
                         assert not ignored(Path(name))
         seen.add(stage.name)
+        assert stage.image.partition(":")[2]
+
+
+@pytest.mark.parametrize("recipe", [r for r in RECIPES if r != S3], ids=lambda path: path.name)
+def test_a_recipe_builds_the_wheel_and_starts_what_is_there(recipe: Path) -> None:
+    made = stages(recipe)
+    final = made[-1]
     installs = [w for i, w in final.steps if i == "RUN" and w.startswith("pip install")]
     [install] = installs
     extras = install.rpartition("[")[2].rstrip('"]').split(",")
@@ -42,7 +47,19 @@ def test_a_recipe_builds_the_wheel_and_starts_what_is_there(recipe: Path) -> Non
     assert final.last("USER") not in (None, "root", "0")
     start = json.loads(final.last("ENTRYPOINT") or final.last("CMD") or "[]")
     assert start[0] in PROJECT["scripts"]
-    assert all(stage.image.partition(":")[2] for stage in made)
+
+
+def test_the_jars_of_an_object_store_go_beside_those_of_the_jobs() -> None:
+    """A job takes all jars of that folder, and the image keeps its user and its start."""
+    jars, final = stages(S3)
+    below = (S3.with_name("jobs.Dockerfile")).read_text(encoding="utf-8")
+    assert final.image == f"{OURS}-jobs:latest"
+    assert f"-t {OURS}-jobs ." in below
+    [(instruction, words)] = final.steps
+    assert (instruction, words.split()[-1]) == ("COPY", "/jars")
+    assert "ENV REPLICATION_ANALYZER_JARS=/jars\n" in below
+    [run] = [words for instruction, words in jars.steps if instruction == "RUN"]
+    assert run.endswith(f"-DoutputDirectory={words.split()[-2]}")
 
 
 def test_the_jobs_find_their_jars_and_java() -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,32 +15,41 @@ MOST_TOPICS = 50
 
 
 class Metrics:
-    """where: a port that is scraped, a file that node_exporter's textfile collector reads, or None:
-    nobody asks."""
+    """tables: their folder. where: a port that is scraped, a file that node_exporter's textfile
+    collector reads, or None: nobody asks."""
 
-    def __init__(self, where: int | Path | None) -> None:
-        self.registry, self.where = CollectorRegistry(), where
-        self._failed = Gauge(
-            "replication_expectation_failed", "1: it failed at the last look",
-            ["severity", "suite", "expectation", "cluster", "topic"], registry=self.registry,
-        )  # fmt: skip
-        self._at = Gauge(
-            "replication_quality_checked_timestamp_seconds", "The last look",
+    def __init__(self, tables: str, where: int | Path | None) -> None:
+        self.registry, self.tables, self.where = CollectorRegistry(), tables, where
+        self.failed = Gauge(
+            "replication_expectation_failed", "1: it failed at the last look; 0: it passed",
+            ["tables", "severity", "suite", "expectation", "cluster", "topic"],
             registry=self.registry,
         )  # fmt: skip
+        self.checked = Gauge(
+            "replication_quality_checked_timestamp_seconds",
+            "When the tables were last looked at; before the first look, when the job started",
+            ["tables"], registry=self.registry,
+        )  # fmt: skip
+        self.checked.labels(tables).set(time.time())
+        self._told: set[tuple[str, ...]] = set()
         if isinstance(where, int):
             start_http_server(where, registry=self.registry)
 
     def show(self, results: Iterable[Result], clusters: list[str], at: float) -> None:
         """What came out of a look. clusters: those of the tables, for what fails by no row of one.
         at: seconds since the Unix epoch. OSError: the file cannot be written."""
-        self._failed.clear()
+        told: dict[tuple[str, ...], Result] = {}
         for r in results:
-            labels = (r.expectation.severity, r.suite, r.expectation.name)
+            labels = (self.tables, r.expectation.severity, r.suite, r.expectation.name)
             named = {(row["cluster_id"] or "", row["topic"]) for row in r.rows if row["topic"]}
             for where in sorted(named)[:MOST_TOPICS] or [(", ".join(clusters), "")]:
-                self._failed.labels(*labels, *where).set(not r.passed)
-        self._at.set(at)
+                told[*labels, *where] = r
+        for each, r in told.items():
+            self.failed.labels(*each).set(not r.passed)
+        for each in self._told - told.keys():
+            self.failed.remove(*each)
+        self._told = set(told)
+        self.checked.labels(self.tables).set(at)
         if isinstance(self.where, Path):
             write_to_textfile(str(self.where), self.registry)
 

@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ from replication.spark.tables import Store
 from replication.spark.webhook import PATIENCE_SECONDS, post, reason_of
 
 STATE = "alerts.json"
+FOLD = "fold"
 # One notification holds so many alerts, so that no receiver refuses it for its size.
 MOST_IN_ONE = 100
 # A delivery that failed is tried again after a time that doubles from the first to the last.
@@ -85,8 +86,8 @@ class Alerting:
         self.answer = Answer(names=self.names)
         self.outbox = Outbox(self.folder / STATE)
 
-    def begin(self, store: Store) -> None:
-        """Takes what the tables say now, and opens the port. Raises SourceError: it is taken."""
+    def begin(self, store: Store, fold_run: str, queries: Iterable[str]) -> None:
+        """Takes what the tables say now. queries: those that will run."""
         for table in TABLES:
             frame = store.at_cut(table)
             if table == "verdicts":
@@ -97,15 +98,22 @@ class Alerting:
                 rows.setdefault(found["topic_partition_id"], []).append(found)
             for name, found_rows in rows.items():
                 self.answer.put(table, name, found_rows)
+        self.answer.tables = str(store.folder)
+        held = store.sums(fold_run, FOLD)["held"]
+        self.metrics.begin(self.answer.tables, queries, held, time.time())
+        self._show()
+
+    def open(self) -> None:
+        """Opens the port of the metrics, when all of them are there. Raises SourceError: it is
+        taken."""
         if self.channels.port is not None:
             try:
                 self.metrics.serve(self.channels.port, self.channels.host)
             except OSError as error:
                 raise SourceError(f"--alert prometheus={self.channels.port}: {error}") from None
-        self._show()
 
     def take(self, outcome: Outcome, micro_batch_id: int) -> None:
-        """Takes the rows that a micro-batch of the fold has written."""
+        """Takes the rows that a micro-batch of the fold has written, and its figures."""
         changed = {table: outcome.rows(table) for table in TABLES if outcome.has(table)}
         newest = outcome.figures.get("newest_event_time")
         with self.lock:
@@ -114,14 +122,16 @@ class Alerting:
                     self.answer.put(table, name, rows)
             if newest is not None:
                 self.answer.clock = max(int(newest), self.answer.clock or 0)
-        self.progressed("fold", micro_batch_id, outcome.figures)
+        self.progressed(FOLD, micro_batch_id, outcome.figures)
         self._show()
 
-    def heard(self, silent: dict[str, dict[int, str]], newest: Mapping[str, int]) -> None:
-        """Takes what the live query found: silent brokers, and each cluster's newest line."""
-        with self.lock:
-            self.answer.silent = {**(self.answer.silent or {}), **silent}
-        self.metrics.heard(newest)
+    def heard(self, silent: dict[str, dict[int, str]], newest: Mapping[str, float]) -> None:
+        """Takes what the live query found: silent brokers, and when the newest line of each cluster
+        was written, in seconds since 1970."""
+        if silent:
+            with self.lock:
+                self.answer.silent = {**(self.answer.silent or {}), **silent}
+        self.metrics.heard(newest, self.names)
         self._show()
 
     def progressed(self, query: str, micro_batch_id: int, figures: Mapping[str, Any]) -> None:

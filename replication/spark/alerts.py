@@ -8,6 +8,7 @@ again, under the same fingerprint and notification id.
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,6 +27,15 @@ PROMISED = ("consumed", "acknowledged_by_isr", "committed")
 CRITICAL_AFTER_MS = 60_000
 # One alert of an alert's name and partition speaks for all of its rows; this many are named.
 MOST_TOLD = 5
+# Which alert a row of the loss ledger is told by, by its status, and how its summary goes on.
+LOSSES = {
+    "lost": "RecordsLost", "recoverable": "RecordsRecoverable",
+    "undetermined": "RecordsUndetermined",
+}  # fmt: skip
+OUTCOMES = {
+    "RecordsLost": "are lost", "RecordsRecoverable": "can be saved",
+    "RecordsUndetermined": "may be lost",
+}  # fmt: skip
 MEANINGS = {
     "RecordsAtRisk": "One failure would lose these records, or make a replica leader that lacks "
     "them. Do not restart the brokers that are named, nor replace their disks, before what ends "
@@ -33,6 +43,8 @@ MEANINGS = {
     "RecordsLost": "Records are gone from the leader and from every replica that is known.",
     "RecordsRecoverable": "Records are gone from the leader, and a replica still holds them. Save "
     "that replica's directory before it follows or is restarted.",
+    "RecordsUndetermined": "Records were missing under a leader. Whether a replica still holds "
+    "them, or they are back, nothing tells yet: ship the lines and digests of every replica.",
     "InvariantViolated": "Replication has not kept a promise that it makes in every release.",
     "BrokerSilent": "Nothing comes from this broker any more, while others go on: it has died, or "
     "its shipper. What rests on it is UNKNOWN.",
@@ -61,6 +73,7 @@ class Answer:
 
     silent: by cluster the brokers from which nothing comes, None before any line was taken.
     clock: the newest event's time, in milliseconds. names: a cluster's readable name by its id.
+    tables: where the tables are, as a command takes it.
     """
 
     at_risk: dict[str, list[Row]] = field(default_factory=dict)
@@ -69,6 +82,7 @@ class Answer:
     silent: dict[str, dict[int, str]] | None = None
     clock: int | None = None
     names: Mapping[str, str] = field(default_factory=dict)
+    tables: str = "TABLES"
 
     def put(self, table: str, topic_partition_id: str, rows: Iterable[Row]) -> None:
         """Takes a topic partition's rows of one table, all of them."""
@@ -87,7 +101,7 @@ def _matters(table: str, row: Row) -> bool:
         return not row["over"]
     if table == "verdicts":
         return bool(row["verdict"] != "HOLDS")
-    return bool(row["status"] != "recovered")
+    return row["status"] in LOSSES
 
 
 def alerts_of(answer: Answer) -> list[Alert]:
@@ -97,10 +111,10 @@ def alerts_of(answer: Answer) -> list[Alert]:
         for name, rows in answer.at_risk.items()
     ]
     for name, rows in answer.loss_ledger.items():
-        gone = [r for r in rows if r["status"] != "recoverable"]
-        found.append(_lost(answer, "RecordsLost", name, gone))
-        kept = [r for r in rows if r["status"] == "recoverable"]
-        found.append(_lost(answer, "RecordsRecoverable", name, kept))
+        losses: dict[tuple[str, str], list[Row]] = {}
+        for row in rows:
+            losses.setdefault((LOSSES[row["status"]], told_epoch(row)), []).append(row)
+        found += [_lost(answer, kind, name, epoch, of) for (kind, epoch), of in losses.items()]
     for name, rows in answer.verdicts.items():
         found += [_violated(answer, name, r) for r in rows if r["verdict"] == "VIOLATED"]
     for cluster, brokers in (answer.silent or {}).items():
@@ -130,19 +144,26 @@ def _at_risk(answer: Answer, name: str, rows: list[Row]) -> Alert | None:
     )  # fmt: skip
 
 
-def _lost(answer: Answer, kind: str, name: str, rows: list[Row]) -> Alert | None:
-    if not rows:
-        return None
-    promised = any(r["contract"] != "not_promised" for r in rows)
+def told_epoch(row: Row) -> str:
+    """What tells one loss of a partition from the next, and stays the same as evidence grows: the
+    leader epoch in which a broker was the first to lead without the records; "": not known."""
+    epoch = row.get("next_leader_epoch")  # Rows of 0.2 have none.
+    return "" if epoch is None else str(epoch)
+
+
+def _lost(answer: Answer, kind: str, name: str, epoch: str, rows: list[Row]) -> Alert:
+    promised = any(r["contract"] == "broken" for r in rows)
+    urgent = kind == "RecordsRecoverable" or (kind == "RecordsLost" and promised)
     told = [
         f"offsets {r['first_offset']}..{r['end_offset'] - 1} ({r['tier']}, {r['status']}): "
         f"{r['cause']}, contract {r['contract']}; finding {r['finding_id']}"
         for r in rows
     ]
     return _alert(
-        answer, kind, name, CRITICAL if promised else WARNING,
-        f"records of {_short(name)} {'are lost' if kind == 'RecordsLost' else 'can be saved'}",
-        told, f"SELECT * FROM lost_records WHERE topic_partition_id = '{name}'",
+        answer, kind, name, CRITICAL if urgent else WARNING, f"records of {_short(name)} "
+        f"{OUTCOMES[kind]}", told,
+        f"SELECT * FROM lost_records WHERE topic_partition_id = '{name}'",
+        more={"next_leader_epoch": epoch} if epoch else None,
     )  # fmt: skip
 
 
@@ -183,8 +204,8 @@ def _alert(
     return Alert(labels, severity, {
         "summary": summary,
         "description": f"{MEANINGS[kind]} {'. '.join([*told[:MOST_TOLD], *rest])}.",
-        "runbook": f"{MEANINGS[kind]} Proof: {sql}; the whole story: spark-submit "
-        f"jobs/report.py --tables TABLES --topic {topic} --out page.html",
+        "runbook": f"{MEANINGS[kind]} Proof: {sql}; the whole story: replication-report --tables "
+        f"{shlex.quote(answer.tables)} --topic {shlex.quote(topic)} --out page.html",
     }, starts_at)  # fmt: skip
 
 

@@ -32,6 +32,8 @@ OUTSIDE = (
     # Another job has committed to the table meanwhile, or altered it, as maintenance does.
     "DELTA_CONCURRENT", "DELTA_METADATA_CHANGED",
 )  # fmt: skip
+# A store that does not answer now, met where a job looks at what it was given.
+UNREACHABLE = ("Connection refused", "Connection reset", "No route to host", "timed out")
 # What Delta raises, which PySpark knows only in part: its conflicts are Java's own exceptions here.
 OF_DELTA = (PySparkException, Py4JJavaError)
 OUTSIDE_NUMBERS = (
@@ -101,8 +103,10 @@ def ended_by(error: Exception, job: str) -> int:
         print(line_of(f"{job}: {error}"), file=sys.stderr, flush=True)
         return EXIT_TRY_AGAIN if error.errno in OUTSIDE_NUMBERS else EXIT_UNUSABLE
     if type(error).__name__ in USAGE:
-        print(line_of(f"{job}: {error}"), file=sys.stderr, flush=True)
-        return EXIT_UNUSABLE
+        away = any(word in str(error) for word in UNREACHABLE)
+        said = f"{error}; start it again when that is mended" if away else error
+        print(line_of(f"{job}: {said}"), file=sys.stderr, flush=True)
+        return EXIT_TRY_AGAIN if away else EXIT_UNUSABLE
     # What comes through Spark names its cause, and brings the JVM's own trace along.
     if not isinstance(error, OF_DELTA) and type(error).__name__ not in DEFECTS:
         traceback.print_exception(error)

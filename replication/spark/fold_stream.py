@@ -146,14 +146,14 @@ class Fold:
             threads = self.settings.write_threads
             afresh = micro_batch_id == 0 and self.run.number > 0
             answer_tables.write(self.store, outcome, writer, micro_batch_id, threads, afresh)
+            figures = outcome.figures
+            self.held_in_state = self._held() + figures.get("held_in_state", 0)
+            figures["milliseconds"] = int((time.monotonic() - started) * 1000)
+            self.store.finish(writer, micro_batch_id, figures)
             if self.alerting is not None:
                 self.alerting.take(outcome, micro_batch_id)
         finally:
             frame.unpersist()
-        figures = outcome.figures
-        self.held_in_state = self._held() + figures.get("held_in_state", 0)
-        figures["milliseconds"] = int((time.monotonic() - started) * 1000)
-        self.store.finish(writer, micro_batch_id, figures)
         self.progress.report(QUERY, micro_batch_id, figures, outcome.why_refused())
         self.stop.between(QUERY)
 

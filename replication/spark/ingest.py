@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from replication.spark import event_frames, quarantine
+from replication.spark.alerting import Alerting
 from replication.spark.ending import Stop
 from replication.spark.event_files import SLICE_DDL, Slice, still_readable
 from replication.spark.progress import Progress
@@ -39,6 +40,7 @@ class Ingest:
     settings: Settings
     progress: Progress
     has_read_nothing: bool = True
+    alerting: Alerting | None = None
     stop: Stop = field(default_factory=Stop)
 
     def start(self, source: KafkaSource | str) -> StreamingQuery:
@@ -85,6 +87,8 @@ class Ingest:
         figures["milliseconds"] = int((time.monotonic() - started) * 1000)
         self.store.finish(writer, micro_batch_id, figures)
         self.has_read_nothing = False
+        if self.alerting is not None:
+            self.alerting.progressed(QUERY, micro_batch_id, figures)
         self.progress.report(QUERY, micro_batch_id, figures, refusals.why)
         self.stop.between(QUERY)
 

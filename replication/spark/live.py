@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -25,6 +24,7 @@ from replication.evidence.collecting.envelopes import (
     shipped_lines,
 )
 from replication.evidence.shipping.live_join import Joined, LiveJoin
+from replication.evidence.shipping.silence import Heard
 from replication.places import Place, place
 from replication.reports.inventory_words import counted
 from replication.spark import quarantine
@@ -70,7 +70,7 @@ class _Sent:
 
 @dataclass
 class Live:
-    """The query of one run."""
+    """The query of one run. said: what the newest micro-batch had to note."""
 
     spark: SparkSession
     store: Store
@@ -80,6 +80,7 @@ class Live:
     source: ShippedSource
     alerting: Alerting | None = None
     stop: Stop = field(default_factory=Stop)
+    said: set[str] = field(default_factory=set)
 
     @cached_property
     def joining(self) -> LiveJoin:
@@ -130,23 +131,48 @@ class Live:
             "milliseconds": int((time.monotonic() - started) * 1000),
         }
         self.store.finish(writer, micro_batch_id, figures)
-        self._tell(joined, micro_batch_id, figures)
-        self.progress.say(_told(micro_batch_id, joined))
+        self._tell(joined.heard, joined.silent)
+        if self.alerting is not None:
+            self.alerting.progressed(QUERY, micro_batch_id, figures)
+        self.progress.say("\n".join([_told(micro_batch_id, joined), *self.news(joined)]))
         self.stop.between(QUERY)
 
-    def _tell(self, joined: Joined, micro_batch_id: int, figures: dict[str, Any]) -> None:
+    def news(self, joined: Joined) -> list[str]:
+        """What the micro-batch before did not say: silent brokers, and what the import notes."""
+        told = [
+            f"silent: broker {broker} of {cluster}: {since}"
+            for cluster, brokers in sorted(joined.silent.items())
+            for broker, since in sorted(brokers.items())
+        ] + [f"note: {note}" for note in joined.notes]
+        said, self.said = self.said, set(told)
+        return [line for line in told if line not in said]
+
+    def begin(self) -> None:
+        """Tells what was heard before this start; a cluster of which nothing came yet counts as
+        heard now."""
+        if self.alerting is None:
+            return
+        known = self.joining.known()
+        ids = self.source.cluster_ids
+        named = {*ids.values(), *filter(None, [self.source.names.one_cluster])} - ids.keys()
+        self.alerting.heard({}, dict.fromkeys(named, time.time()))
+        silent = {
+            cluster: {int(broker): words for broker, words in brokers.items()}
+            for cluster, brokers in known.silent.items()
+        }
+        self._tell(known.heard, silent)
+
+    def _tell(self, heard: Heard, silent: Mapping[str, dict[int, str]]) -> None:
         """Hands over what alerts and metrics are made of, by cluster ids."""
         if self.alerting is None:
             return
         ids = self.source.cluster_ids
-        newest: dict[str, int] = {}
-        for host, clocks in joined.heard.items():
+        newest: dict[str, float] = {}
+        for host, clocks in heard.items():
             cluster = ids.get(host.split("/")[0], host.split("/")[0])
-            at = max(at for clock, at in clocks.items() if clock != "every")
+            at = max(at for clock, at in clocks.items() if clock != "every") / 1000
             newest[cluster] = max(at, newest.get(cluster, 0))
-        silent = {ids.get(cluster, cluster): found for cluster, found in joined.silent.items()}
-        self.alerting.heard(silent, newest)
-        self.alerting.progressed(QUERY, micro_batch_id, figures)
+        self.alerting.heard({ids.get(c, c): brokers for c, brokers in silent.items()}, newest)
 
     def _lines(self, frame: DataFrame, refused: Entries) -> Iterator[ShippedLine | NotALine]:
         for sent in self._sent(frame, refused):
@@ -182,14 +208,8 @@ class Live:
 
 def _told(micro_batch_id: int, joined: Joined) -> str:
     taken = joined.taken
-    said = (
+    return (
         f"live micro-batch {micro_batch_id}: {counted(taken.rows, 'line')} = {taken.kept} kept + "
         f"{taken.repeated} repeated + {len(taken.refused)} quarantined; "
         f"{counted(len(joined.changed), 'partition')} changed, {counted(joined.events, 'event')}"
     )
-    silent = [
-        f"silent: broker {broker} of {cluster}: {since}"
-        for cluster, brokers in sorted(joined.silent.items())
-        for broker, since in sorted(brokers.items())
-    ]
-    return "\n".join([said, *silent, *(f"note: {note}" for note in joined.notes)])

@@ -69,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="maintain.py",
         description="Compacts the Delta tables, deletes files that no version in use needs, and "
-        "joins the notes of a stream's source folder. Safe beside a running stream.",
+        "joins the stream's notes of what it has read. May run beside the stream.",
         epilog="Exit status: 0 done, 2 the tables cannot be read, 4 a defect of this tool, 5 what "
         "it depends on failed and may come back.",
     )
@@ -78,33 +78,34 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--checkpoint-dir", type=places.folder, metavar="DIR",
-        help="of the stream: its notes are joined; without it files of replica_events stay, since "
-        "nothing tells how far the fold has read them",
+        help="that of the stream, whose notes are joined. Without it old files of replica_events "
+        "stay, since nothing tells how far the fold has read them",
     )  # fmt: skip
     made.add_argument(
         "--keep-hours", type=float, default=168.0, metavar="HOURS",
-        help="how long old versions stay readable, in whole hours, of which one is the least (168)",
+        help="old versions of the tables stay readable for so many whole hours, at least 1 (168)",
     )  # fmt: skip
     made.add_argument(
         "--keep-batches-hours", type=float, metavar="HOURS",
-        help="sum up older rows of _batches; without it each micro-batch keeps its row",
+        help="sum up the rows of _batches that are older. Without it each micro-batch keeps its "
+        "row",
     )  # fmt: skip
     made.add_argument(
         "--keep-events-hours", type=float, metavar="HOURS",
-        help="delete older events that are folded, but for partitions with a gap in their trace, "
-        "and the files that a stream of shipped lines wrote them into; "
-        "deleted ones cannot be folded again: not by --new-run, nor where an event comes that "
-        "late; needs --checkpoint-dir",
+        help="delete the events that are older and folded, and the files that a stream of shipped "
+        "lines wrote them into; events of partitions with a gap in their trace stay. What is "
+        "deleted cannot be folded again, neither by --new-run nor where an event comes that late. "
+        "Needs --checkpoint-dir",
     )  # fmt: skip
     made.add_argument(
         "--files", type=int, default=16, metavar="N",
-        help="a table of fewer files is not compacted (16)",
+        help="compact a table that has at least so many files (16)",
     )  # fmt: skip
     made.add_argument(
         "--cluster-below", type=float, default=1.0, metavar="GIB",
-        help="where replica_events has no more than this, compaction puts events of one topic "
-        "partition side by side, so that queries by cluster, topic or partition pass over files: "
-        "it writes all of the table anew (1)",
+        help="where replica_events has at most so many GiB, compaction writes all of it anew, with "
+        "the events of one topic partition side by side: queries by cluster, topic or partition "
+        "then read fewer files (1)",
     )  # fmt: skip
     return made
 

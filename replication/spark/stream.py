@@ -27,6 +27,7 @@ from replication.spark.failures import ended_by
 from replication.spark.fold_stream import Fold
 from replication.spark.ingest import Ingest, KafkaSource
 from replication.spark.lease import CheckpointLock
+from replication.spark.live import QUERY as LIVE
 from replication.spark.live import Live, ShippedSource
 from replication.spark.progress import Progress, sum_of
 from replication.spark.settings import Settings
@@ -47,11 +48,12 @@ def parser() -> argparse.ArgumentParser:
     """The command line of jobs/stream.py."""
     made = argparse.ArgumentParser(
         prog="stream.py",
-        description="Follows a folder or a Kafka topic of events, or of the log lines that a fleet "
-        "ships (--shipped): verdicts come out, in Delta tables.",
+        description="Reads events from a folder or a Kafka topic, or with --shipped the brokers' "
+        "own log lines as shippers send them, and writes verdicts into Delta tables.",
         epilog="Exit status: 0 done, 2 the call or the input is unusable, 4 a defect of this "
         "tool, 5 what it depends on failed and may come back (a full disk, Kafka): start it again. "
-        "SIGTERM or SIGINT ends it between two micro-batches; spark-submit itself then ends with "
+        "What to do about each: docs/running.md. SIGTERM or SIGINT ends it between two "
+        "micro-batches; spark-submit itself then ends with "
         "143 or 130.",
     )
     made.add_argument(
@@ -65,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--kafka-options", type=Path, metavar="FILE",
         help="with --source kafka: a properties file of client settings (kafka.security.protocol, "
-        "kafka.sasl.jaas.config, ..); it keeps secrets out of the process list",
+        "kafka.sasl.jaas.config, ..); ${NAME} in it is taken from the environment",
     )  # fmt: skip
     _add_shipped(made)
     made.add_argument(
@@ -73,18 +75,20 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--checkpoint-dir", required=True, type=places.plain_folder, metavar="DIR",
-        help="where the stream keeps its place and its state",
+        help="where the stream keeps its state and how far it has read; with --shipped a folder of "
+        "the driver's own file system, on a volume that outlasts the machine",
     )  # fmt: skip
     made.add_argument(
         "--new-run", metavar="NAME",
-        help="start anew over tables that another run has written, under this name",
+        help="write anew, under this name, what an earlier run has written into the tables: for a "
+        "new --checkpoint-dir, or one in which the fold's folder was deleted",
     )  # fmt: skip
     made.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
     made.add_argument(
         "--alert", action="append", default=[], metavar="prometheus=[HOST:]PORT|webhook=URL",
-        help="tell people on change: metrics at a port (of HOST, else of all addresses), "
-        "alerts in the format of Alertmanager's webhook; ${NAME} is taken from the "
-        "environment; may be given for both",
+        help="prometheus: serve metrics and /health at that port (of HOST, else of all "
+        "addresses). webhook: post each change of an alert there, in the format of "
+        "Alertmanager's webhook; ${NAME} is taken from the environment. May be given twice",
     )  # fmt: skip
     settings.add_flags(made, FLAGS)
     return made
@@ -92,30 +96,40 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_shipped(made: argparse.ArgumentParser) -> None:
     shipped = made.add_argument_group(
-        "live", "the source holds brokers' log lines as shippers send them, instead of events"
+        "shipped lines", "the source holds brokers' log lines as shippers send them, no events"
     )
     shipped.add_argument(
         "--shipped", action="store_true",
-        help="raw lines, or JSON of Fluent Bit, Vector, Filebeat, rsyslog, Kubernetes",
+        help="the source holds raw lines, or the JSON of Fluent Bit, Vector, Filebeat, rsyslog, "
+        "Kubernetes (docs/live.md)",
     )  # fmt: skip
     shipped.add_argument(
         "--cluster", action="append", default=[], metavar="NAME[=ID]",
-        help="with --shipped: Kafka's cluster id of the cluster that lines call NAME; a single "
-        "NAME is that of all lines which name none",
+        help="with --shipped: ID is Kafka's id of the cluster that lines call NAME. May be given "
+        "for each cluster; given once, it holds for the lines that name no cluster, too",
     )  # fmt: skip
-    for part in ("line", "host", "path", "cluster"):
+    for part, held in (
+        ("line", "holds the line"), ("host", "names the host that printed the line"),
+        ("path", "names the file that the line was in"), ("cluster", "names the cluster"),
+    ):  # fmt: skip
         shipped.add_argument(
-            f"--{part}-field", metavar="NAME", help=f"the envelopes' field of the {part}"
+            f"--{part}-field",
+            metavar="NAME",
+            help=f"with --shipped: the field of a shipper's JSON that {held}, where it is none of "
+            "those that docs/live.md lists",
         )
     shipped.add_argument(
         "--ack-fields", metavar="OURS=THEIRS,..|none",
-        help="with --shipped: how the fields of acknowledgements are named, as `diagnose` takes it",
+        help="with --shipped: how acknowledgement logs name their fields, as for `diagnose`",
     )  # fmt: skip
     shipped.add_argument(
         "--time-zone", metavar="ZONE",
-        help="with --shipped: that of the brokers' machines, in which their logs print the time",
+        help="with --shipped: the time zone in which the brokers' logs print the time",
     )  # fmt: skip
-    shipped.add_argument("--kafka", metavar="VERSION", help="of brokers that do not print theirs")
+    shipped.add_argument(
+        "--kafka", metavar="VERSION",
+        help="with --shipped: the Kafka release of brokers whose lines do not tell it",
+    )  # fmt: skip
 
 
 def main(argv: list[str]) -> int:
@@ -278,24 +292,27 @@ class StreamJob:
         store = Store(self.spark, self.tables)
         store.create()
         ingest_run, fold_run = self._enter(store, new_run)
-        if self.alerting is not None:
-            self.alerting.begin(store)
+        queries = [ingest.QUERY, fold_stream.QUERY]
         live = shipped = None
         if isinstance(source, ShippedSource):
-            live_run = runs.enter(
-                store, self.checkpoint_dir, "live", new_run, incident=self.incident
-            )
+            live_run = runs.enter(store, self.checkpoint_dir, LIVE, new_run, incident=self.incident)
             live = Live(
                 self.spark, store, live_run, self.settings, self.progress, source, self.alerting
             )
             live.stop = self.stop
+            queries.insert(0, LIVE)
             if not isinstance(source.where, KafkaSource):
                 shipped = Admission(source.where, live.notes, self.settings.settle_seconds)
                 shipped.admit()
             source = live.events
             source.mkdir(parents=True, exist_ok=True)
-            if self.settings.interval_seconds is None:
-                self._wait(live.start())
+        if self.alerting is not None:
+            self.alerting.begin(store, fold_run.name, queries)
+            if live is not None:
+                live.begin()
+            self.alerting.open()
+        if live is not None and self.settings.interval_seconds is None:
+            self._wait(live.start())
         admission = None
         notes: KafkaSource | str
         if not isinstance(source, KafkaSource):
@@ -304,13 +321,13 @@ class StreamJob:
             notes = str(noted)
             admission = Admission(source, noted, self.settings.settle_seconds, self.progress.say)
             admission.admit()
-            if not event_files(source):
+            if live is None and not event_files(source):
                 self.progress.say(f"no event files in {source} yet")
         else:
             notes = source
         reading = Ingest(self.spark, store, ingest_run, self.settings, self.progress)
         folding = Fold(self.spark, store, fold_run, ingest_run.name, self.settings, self.progress)
-        folding.alerting = self.alerting
+        reading.alerting = folding.alerting = self.alerting
         reading.stop = folding.stop = self.stop
         folding.judge_anew()
         if self.settings.interval_seconds is None:
@@ -325,7 +342,7 @@ class StreamJob:
             self.progress.say("alerts that nobody could be told of are told at the next start")
         self._finish(store, shipped or admission, ingest_run, fold_run)
         if live is not None:
-            check_counts(store, {"live": live.run.name})
+            check_counts(store, {LIVE: live.run.name})
 
     def _enter(self, store: Store, new_run: str | None) -> tuple[runs.Run, runs.Run]:
         reading = runs.enter(

@@ -12,11 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from prometheus_client.metrics import MetricWrapperBase
+from ruamel.yaml import YAML
+
+from replication.evidence.collecting import envelopes
 from replication.protocol.ground.boundaries import BOUNDARIES
 from replication.protocol.rules import RULES
+from replication.quality.metrics import Metrics as QualityMetrics
+from replication.spark.metrics import Metrics as StreamMetrics
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+ALERTS = ROOT / "conf" / "prometheus" / "alerts.yml"
 # Columns that nearly every table has; told once.
 COMMON = (
     "topic_partition_id", "cluster_id", "incident", "topic", "topic_id", "partition", "run",
@@ -28,6 +35,10 @@ WRITTEN = {
     "evidence": "by `import --tables`, each row once",
     "view": "a view",
 }
+FIELD_FLAGS = {
+    envelopes.LINE_FIELDS: "`--line-field`", envelopes.HOST_FIELDS: "`--host-field`",
+    envelopes.PATH_FIELDS: "`--path-field`", envelopes.CLUSTER_FIELDS: "`--cluster-field`",
+}  # fmt: skip
 MARK = "<!-- {}: written by `python -m tests.docs.tables --write` -->\n"
 END = "<!-- end -->"
 
@@ -118,9 +129,55 @@ def _rows(columns: list[dict[str, Any]]) -> str:
     return "\n".join(rows) + "\n"
 
 
+def metrics_table() -> str:
+    """A row per metric of the stream and of the quality checks: type, labels, meaning."""
+    rows = ["| metric | type | labels | what it is |", "|---|---|---|---|"]
+    for metrics in (StreamMetrics(), QualityMetrics("", None)):
+        for each in metrics.registry._collector_to_names:
+            assert isinstance(each, MetricWrapperBase)
+            name = each._name + ("_total" if each._type == "counter" else "")
+            labels = ", ".join(f"`{label}`" for label in each._labelnames)
+            rows.append(f"| `{name}` | {each._type} | {labels} | {each._documentation} |")
+    return "\n".join(rows) + "\n"
+
+
+def shipped_table() -> str:
+    """A row per part of a shipped line: the fields that are looked at, and the flag for others."""
+    rows = [
+        "| of a line | fields, the first one that is there | a field of your own |",
+        "|---|---|---|",
+    ]
+    for part, fields in (
+        ("its text", envelopes.LINE_FIELDS), ("the host that printed it", envelopes.HOST_FIELDS),
+        ("the file that it was in", envelopes.PATH_FIELDS),
+        ("its cluster", envelopes.CLUSTER_FIELDS),
+        ("the byte at which it begins", envelopes.OFFSET_FIELDS),
+    ):  # fmt: skip
+        flag = FIELD_FLAGS.get(fields, "")
+        rows.append(f"| {part} | {', '.join(f'`{name}`' for name in fields)} | {flag} |")
+    return "\n".join(rows) + "\n"
+
+
+def alerts_table() -> str:
+    """A row per alert rule: severity, how long it has to hold, what ends it."""
+    rules = YAML(typ="safe").load(ALERTS.read_text(encoding="utf-8"))["groups"][0]["rules"]
+    found = [
+        (r["alert"], r["labels"]["severity"], r.get("for", "at once"), r["annotations"]["ends"])
+        for r in rules
+    ]
+    rows = [
+        f"| `{alert}` | {severity} | {held} | {ends} |" for alert, severity, held, ends in found
+    ]
+    return "\n".join(
+        ["| alert | severity | fires after | ends when |", "|---|---|---|---|", *rows, ""]
+    )
+
+
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "protocol.md": {"rules": rules_table},
     "protocol_releases.md": {"flags": flags_table},
+    "live.md": {"shipped": shipped_table},
+    "alerts.md": {"alerts": alerts_table, "metrics": metrics_table},
     "tables.md": {"tables": delta_tables, "common": common_columns},
     **{page: {"columns": partial(columns, page)} for page in COLUMNS},
 }

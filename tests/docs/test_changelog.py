@@ -50,3 +50,15 @@ def test_a_change_is_one_line_under_its_kind() -> None:
             wrong.append(f"{number}: {line}")
     assert wrong == []
     assert len(LINES) <= 260
+
+
+def test_what_a_newer_version_reads_is_told_once_and_linked_from_where_people_look() -> None:
+    root = Path(__file__).parents[2]
+    told = re.compile(r"^\| .*under 0\.\d", re.MULTILINE)
+    pages = [*(root / "docs").glob("*.md"), *root.glob("*.md")]
+    assert {p.name for p in pages if told.search(p.read_text("utf-8"))} == {"tables.md"}
+    heading = "What a newer version makes of what an older one wrote"
+    assert f"## {heading}\n" in (root / "docs" / "tables.md").read_text("utf-8")
+    anchor = f"tables.md#{heading.lower().replace(' ', '-')}"
+    for page in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/index.md"):
+        assert anchor in (root / page).read_text("utf-8"), page

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +35,26 @@ PARSERS = {
 
 
 def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return [text for told, text in fenced if told == kind]
 
 
 def manifests() -> list[dict[str, Any]]:
     return [one for text in blocks("yaml") for one in YAML(typ="safe").load_all(text)]
 
 
-def containers() -> Iterator[dict[str, Any]]:
+def pods() -> dict[str, dict[str, Any]]:
+    """Kind and name -> the pod of what has one."""
+    found = {}
     for one in manifests():
-        spec = one["spec"]
-        spec = spec.get("jobTemplate", {}).get("spec", spec)
-        yield from spec.get("template", {}).get("spec", {}).get("containers", ())
+        spec = one["spec"].get("jobTemplate", one)["spec"]
+        if "template" in spec:
+            found[f"{one['kind']} {one['metadata']['name']}"] = spec["template"]["spec"]
+    return found
+
+
+def containers() -> list[dict[str, Any]]:
+    return [each for pod in pods().values() for each in pod["containers"]]
 
 
 def calls() -> list[list[str]]:
@@ -58,26 +66,90 @@ def calls() -> list[list[str]]:
 @pytest.mark.parametrize("call", calls(), ids=" ".join)
 def test_each_call_is_one_that_spark_submit_and_the_job_take(call: list[str]) -> None:
     own, rest = submit._split(call[1:])
-    assert all(w in submit.WITH_VALUE for w in own if w.startswith("--"))
+    assert all(w.partition("=")[0] in submit.WITH_VALUE for w in own if w.startswith("--"))
     PARSERS[call[0]]().parse_args(rest)
 
 
 def test_there_are_calls_for_each_engine() -> None:
-    masters = {call[call.index("--master") + 1] for call in calls() if "--master" in call}
+    told = [" ".join(call).replace("=", " ").split() for call in calls()]
+    masters = {call[call.index("--master") + 1] for call in told if "--master" in call}
     assert {"spark://master:7077", "yarn", "local[4]"} <= masters
 
 
 def test_manifests_name_what_they_mount_and_claim() -> None:
     claims = {m["metadata"]["name"] for m in manifests() if m["kind"] == "PersistentVolumeClaim"}
-    assert [m["kind"] for m in manifests()] == ["PersistentVolumeClaim", "Deployment", "CronJob"]
-    for one in manifests()[1:]:
-        spec = one["spec"].get("jobTemplate", one)["spec"]["template"]["spec"]
+    kinds = ["PersistentVolumeClaim", "Deployment", "Service", "ServiceMonitor", "CronJob"]
+    assert [m["kind"] for m in manifests()] == [*kinds, "CronJob"]
+    for spec in pods().values():
         volumes = {v["name"]: v for v in spec["volumes"]}
         mounts = [m["name"] for c in spec["containers"] for m in c["volumeMounts"]]
         assert set(mounts) == set(volumes)
         named = {v["persistentVolumeClaim"]["claimName"] for v in volumes.values()
                  if "persistentVolumeClaim" in v}  # fmt: skip
         assert named <= claims
+
+
+@pytest.mark.parametrize("name", pods())
+def test_a_pod_may_write_its_volume_and_has_what_it_needs(name: str) -> None:
+    """The image's user is 1000: a volume of root's is opened to it by fsGroup alone."""
+    pod = pods()[name]
+    recipe = (ROOT / "conf" / "containers" / "jobs.Dockerfile").read_text(encoding="utf-8")
+    assert "--uid 1000" in recipe
+    assert (pod["securityContext"]["fsGroup"], pod["securityContext"]["runAsUser"]) == (1000, 1000)
+    [each] = pod["containers"]
+    asked, limits = each["resources"]["requests"], each["resources"]["limits"]
+    own, job = submit._split(each["args"])
+    [memory] = [int(w.rpartition("=")[2].rstrip("g")) for w in own if "driver-memory" in w]
+    assert asked["cpu"]
+    assert memory < int(limits["memory"].removesuffix("Gi"))
+    lasting = [
+        m["mountPath"]
+        for m in each["volumeMounts"]
+        if any(v["name"] == m["name"] and "persistentVolumeClaim" in v for v in pod["volumes"])
+    ]
+    kept = [w.rpartition("=")[2] for w in job if w.startswith(("--tables", "--checkpoint-dir"))]
+    assert kept
+    assert all(path.startswith(f"{lasting[0]}/") for path in kept)
+
+
+def test_what_kubernetes_does_not_repeat_are_the_statuses_that_stay() -> None:
+    for one in manifests():
+        if one["kind"] != "CronJob":
+            continue
+        job = one["spec"]["jobTemplate"]["spec"]
+        [each] = job["template"]["spec"]["containers"]
+        [rule] = job["podFailurePolicy"]["rules"]
+        told = statuses_in_the_table(each["command"][0])
+        assert rule["onExitCodes"]["containerName"] == each["name"]
+        assert set(rule["onExitCodes"]["values"]) == told - {0, failures.EXIT_TRY_AGAIN}
+
+
+def test_the_metrics_of_the_stream_are_scraped() -> None:
+    of = {m["kind"]: m for m in manifests()}
+    labels = of["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    [each] = of["Deployment"]["spec"]["template"]["spec"]["containers"]
+    flags = vars(stream.parser().parse_args(submit._split(each["args"])[1]))
+    [port] = each["ports"]
+    assert flags["alert"] == [f"prometheus={port['containerPort']}"]
+    assert flags["shipped"]
+    assert labels.items() >= of["Service"]["spec"]["selector"].items()
+    [served] = of["Service"]["spec"]["ports"]
+    assert served["targetPort"] == port["name"]
+    chosen = of["ServiceMonitor"]["spec"]
+    assert of["Service"]["metadata"]["labels"].items() >= chosen["selector"]["matchLabels"].items()
+    assert [e["port"] for e in chosen["endpoints"]] == [served["name"]]
+
+
+def test_the_rules_become_a_manifest_by_the_command_of_the_page() -> None:
+    [line] = [li for t in blocks("") for li in t.splitlines() if "PrometheusRule" in li]
+    made = subprocess.run(
+        ["bash", "-c", line.removesuffix(" | kubectl apply -f -")],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    manifest = YAML(typ="safe").load(made.stdout)
+    rules = (ROOT / "conf" / "prometheus" / "alerts.yml").read_text(encoding="utf-8")
+    assert manifest["kind"] == "PrometheusRule"
+    assert manifest["spec"] == YAML(typ="safe").load(rules)
 
 
 def test_images_are_those_of_the_recipes() -> None:
@@ -93,20 +165,19 @@ def test_images_are_those_of_the_recipes() -> None:
 STATUSES = PAGE.partition("## Exit statuses")[2].partition("## Logs")[0]
 
 
-def told_rows() -> dict[str, str]:
-    """By the first cell of each row of the section's tables, the rest of it."""
-    rows = re.findall(r"^\| ([^|]+) \|(.*)\|$", STATUSES, re.MULTILINE)
-    return {word: rest for first, rest in rows for word in first.split(", ")}
+def told_rows() -> list[list[str]]:
+    """The cells of each row of the section's table: status, of, means, do, Kubernetes."""
+    rows = re.findall(r"^\| (\d.*) \|$", STATUSES, re.MULTILINE)
+    return [[cell.strip() for cell in row.split(" |")] for row in rows]
 
 
 def statuses_in_the_table(job: str) -> set[int]:
-    """The columns of a job that say something."""
-    [cells] = [
-        rest
-        for name, rest in told_rows().items()
-        if name.strip("`").removeprefix("replication") == job.removeprefix("replication")
-    ]
-    return {number for number, cell in enumerate(cells.split("|")) if cell.strip()}
+    """Those of a job itself, below 10."""
+    return {
+        int(status)
+        for status, of, *_ in told_rows()
+        if len(status) == 1 and (of == "each job" or f"`{job}`" in of)
+    }
 
 
 @pytest.mark.parametrize("job", PARSERS)
@@ -116,6 +187,10 @@ def test_the_table_has_the_exit_statuses_that_the_job_tells(job: str) -> None:
     assert statuses_in_the_table(job) == {int(n) for n in re.findall(r"(?:^|, )(\d) ", said)}
 
 
-def test_each_status_that_ends_badly_has_what_to_do() -> None:
+def test_each_status_says_what_it_means_what_to_do_and_what_kubernetes_should() -> None:
+    assert {len(row) for row in told_rows()} == {5}
+    assert [cell for row in told_rows() for cell in row if not cell] == []
     bad = {failures.EXIT_UNUSABLE, failures.EXIT_DEFECT, failures.EXIT_TRY_AGAIN}
-    assert {str(status) for status in bad} <= set(told_rows())
+    assert {str(status) for status in bad} <= {row[0] for row in told_rows()}
+    named = {name for row in told_rows() for name in re.findall(r"`(replication-\w+)`", row[1])}
+    assert named == set(PARSERS)

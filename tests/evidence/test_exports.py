@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from replication.evidence.collecting.attribution import collect
+from replication.evidence.collecting.envelopes import ShippedLine, shipped_lines
+from replication.evidence.digest import DigestLines
 
 INCIDENT = Path(__file__).parent.parent / "incidents" / "unclean_election__2.8.2"
 LOGS = ("server.log", "state-change.log", "controller.log")
@@ -83,3 +85,60 @@ def test_one_senders_export_is_a_log(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(vector(*row)) + "\n" for row in rows))
     found = collect([path])
     assert ([log.broker for log in found.logs], found.unpacked.folders) == ([1], {})
+
+
+STAMP = "2026-11-20T15:18:14.123456789Z"
+# How a line of a digest comes: the stream takes each of them.
+ENVELOPES = {
+    "message": lambda host, line: json.dumps({"message": line, "host": host, "file": "/d.log"}),
+    "log": lambda host, line: json.dumps({"log": f"{line}\n", "kubernetes": {"pod_name": host}}),
+    "no host": lambda host, line: json.dumps({"msg": line}),
+    "taken apart": lambda host, line: json.dumps({"host": host, **json.loads(line)}),
+    "taken apart, no host": lambda host, line: json.dumps({"level": "info", **json.loads(line)}),
+    "container": lambda host, line: f"{STAMP} stdout F {line}",
+    "docker": lambda host, line: json.dumps({"log": f"{line}\n", "stream": "stdout"}),
+    "array": lambda host, line: json.dumps([{"message": line, "host": host}]),
+}
+
+
+@pytest.mark.parametrize("brokers", [(1,), (1, 2, 3)])
+@pytest.mark.parametrize("kind", ENVELOPES)
+def test_a_digest_in_envelopes_tells_what_it_tells_without(
+    kind: str, brokers: tuple[int, ...], tmp_path: Path
+) -> None:
+    sent = []
+    for broker in brokers:
+        digest = digest_lines(INCIDENT / f"broker-{broker}" / "disk-final")
+        (tmp_path / "plain").mkdir(exist_ok=True)
+        (tmp_path / "plain" / f"{broker}.lines").write_text("\n".join(digest) + "\n")
+        sent += [ENVELOPES[kind](f"k{broker}", line) for line in digest]
+    (tmp_path / "sent.jsonl").write_text("\n".join(sent) + "\n")
+    assert directories(tmp_path / "sent.jsonl") == directories(tmp_path / "plain")
+    streamed = [line for each in sent for line in shipped_lines(each.encode())]
+    assert all(isinstance(line, ShippedLine) and line.digest for line in streamed)
+
+
+@pytest.mark.parametrize("kind", ["message", "no host"])
+def test_a_digest_and_a_brokers_log_in_one_file_are_both_read(kind: str, tmp_path: Path) -> None:
+    digest = digest_lines(INCIDENT / "broker-1" / "disk-final")
+    log = (INCIDENT / "broker-1" / "server.log").read_text().splitlines()
+    sent = [ENVELOPES[kind]("k1", line) for pair in zip(digest, log, strict=False) for line in pair]
+    (tmp_path / "sent.jsonl").write_text("\n".join(sent) + "\n")
+    found = collect([tmp_path / "sent.jsonl"])
+    assert sum(log.count for log in found.logs) > 0
+    assert len(found.directories) == 1
+
+
+def digest_lines(directory: Path) -> list[str]:
+    found: list[str] = []
+    DigestLines(str(directory), 60, found.append).tell()
+    return [line.strip() for line in found]
+
+
+def directories(path: Path) -> list[tuple[Any, ...]]:
+    """What is known of each log directory, wherever it was read."""
+    return sorted(
+        (each.broker, *((p.topic, p.partition, p.log_end_offset, p.spans)
+                        for p in each.directory.partitions))
+        for each in collect([path]).directories
+    )  # fmt: skip

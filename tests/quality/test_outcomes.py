@@ -66,7 +66,7 @@ def test_the_finding_of_the_next_step_is_one_that_is_printed() -> None:
 
 def test_metrics_are_written_to_a_file_or_served(tmp_path: Path) -> None:
     file = tmp_path / "quality.prom"
-    metrics = Metrics(file)
+    metrics = Metrics("/share/tables", file)
     metrics.show([outcome("a", "critical", 1), outcome("b", "warning", 0)], [], 12.5)
     metrics.show([outcome("a", "critical", 0), outcome("c", "warning", 2)], [], 13.5)
     text = file.read_text()
@@ -74,12 +74,12 @@ def test_metrics_are_written_to_a_file_or_served(tmp_path: Path) -> None:
         re.findall(r'^replication_expectation_failed\{.*expectation="(\w)",.*\} (\S+)', text, re.M)
     )
     assert told == {"a": "0.0", "c": "1.0"}
-    assert "replication_quality_checked_timestamp_seconds 13.5" in text
+    assert 'replication_quality_checked_timestamp_seconds{tables="/share/tables"} 13.5' in text
     assert generate_latest(metrics.registry).decode() == text
 
 
 def test_a_failed_check_names_cluster_and_topic_as_far_as_its_rows_do() -> None:
-    metrics = Metrics(None)
+    metrics = Metrics("/share/tables", None)
     there = {"topic": "t", "cluster_id": "k", "partition": 0}
     many = outcome("many", "info", 1)
     rows = tuple({**dict.fromkeys(ROW), "topic": f"t{n}", "cluster_id": "k"} for n in range(99))
@@ -103,7 +103,7 @@ def test_a_failed_check_names_cluster_and_topic_as_far_as_its_rows_do() -> None:
 
 @pytest.mark.parametrize("severity", suites.SEVERITIES)
 def test_a_failed_check_is_an_alert(severity: str) -> None:
-    metrics = Metrics(None)
+    metrics = Metrics("/share/tables", None)
     metrics.show([outcome("a", severity, 1, topic="t", cluster_id="k")], ["k"], 12.5)
     text = generate_latest(metrics.registry).decode()
     rules = YAML(typ="safe").load(RULES.read_text())["groups"][0]["rules"]
@@ -112,11 +112,28 @@ def test_a_failed_check_is_an_alert(severity: str) -> None:
         n
         for r in ours
         for told in (r["expr"], r["annotations"]["summary"])
-        for n in re.findall(r"replication_\w+|\b(?:severity|suite|cluster|topic)\b", told)
+        for n in re.findall(
+            r"replication_expect\w+|\b(?:severity|suite|tables|cluster|topic)\b", told
+        )
     }
     assert all(name in text for name in names)
     told = [r["labels"]["severity"] for r in ours if f'severity="{severity}"' in r["expr"]]
     assert told == ([] if severity == "info" else [severity])
+
+
+def test_of_one_loss_a_stream_and_the_checks_of_its_tables_do_not_both_tell() -> None:
+    """The rules leave to the stream exactly what it tells itself: verdicts that are VIOLATED."""
+    shipped = suites.load(project_root() / "conf" / "expectations", (), None)
+    rules = YAML(typ="safe").load(RULES.read_text())["groups"][0]["rules"]
+    for severity in ("critical", "warning"):
+        [rule] = [r for r in rules if f'expectation_failed{{severity="{severity}"' in r["expr"]]
+        [left] = re.findall(r'suite="verdicts", expectation=~"(.*?)"', rule["expr"])
+        assert set(left.split("|")) == {
+            e.name
+            for s in shipped
+            for e in s.expectations
+            if s.table == "verdicts" and e.family == "health" and e.severity == severity
+        }
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import generate_latest
+from prometheus_client import Gauge, generate_latest
 from ruamel.yaml import YAML
 
 from replication.paths import project_root
@@ -46,6 +46,7 @@ def loss(**changes: Any) -> dict[str, Any]:
     return {
         "first_offset": 5, "end_offset": 9, "records": 4, "tier": "committed", "status": "lost",
         "contract": "broken", "cause": "unclean_election", "finding_id": "f1",
+        "next_leader_epoch": 7,
     } | changes  # fmt: skip
 
 
@@ -139,6 +140,10 @@ def test_losses_and_other_broken_promises() -> None:
     assert said(answered(loss_ledger=[loss(status="recoverable"), loss()])) == {
         ("RecordsLost", "critical"), ("RecordsRecoverable", "critical"),
     }  # fmt: skip
+    assert said(answered(loss_ledger=[loss(contract="unknown")])) == {("RecordsLost", "warning")}
+    assert said(answered(loss_ledger=[loss(status="undetermined")])) == {
+        ("RecordsUndetermined", "warning")
+    }
     assert said(answered(loss_ledger=[loss(status="recovered")])) == set()
     verdicts = [verdict("log_matching", "VIOLATED"), verdict("leader_in_isr", "VIOLATED"),
                 verdict("committed_records_survive", "VIOLATED"),
@@ -146,6 +151,23 @@ def test_losses_and_other_broken_promises() -> None:
     assert said(answered(verdicts=verdicts)) == {
         ("InvariantViolated", "critical"), ("InvariantViolated", "warning"),
     }  # fmt: skip
+
+
+def test_one_loss_is_told_once_however_evidence_grows_and_the_next_one_anew(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    job = alerting(tmp_path, receiver, answered(loss_ledger=[loss(end_offset=7, cause="unknown")]))
+    assert job.deliver()
+    grown = loss(finding_id="f2", tier="consumed", end_offset=12)
+    job.answer.put("loss_ledger", NAME, [grown])
+    assert job.deliver()
+    assert receiver.rows() == [("firing", "RecordsLost", "critical")]
+    # The same offsets, lost by a later leader.
+    job.answer.put("loss_ledger", NAME, [grown, loss(finding_id="f3", next_leader_epoch=9)])
+    assert job.deliver()
+    assert receiver.rows() == [("firing", "RecordsLost", "critical")] * 2
+    epochs = [each["alerts"][0]["labels"]["next_leader_epoch"] for each in receiver.told]
+    assert epochs == ["7", "9"]
 
 
 def test_every_alert_says_what_it_means_and_where_the_proof_is() -> None:
@@ -280,9 +302,10 @@ def test_where_to_tell_is_checked_and_secrets_come_from_the_environment() -> Non
 
 def metrics_of(answer: Answer) -> str:
     metrics = Metrics()
+    metrics.begin("/share/tables", ("ingest", "fold"), 3, 0.5)
     metrics.show(answer, alerts_of(answer))
-    metrics.progress("fold", 7, {"milliseconds": 1500, "rows_in": 4, "held": 2}, 1.0)
-    metrics.heard({"Id-1": BEGAN})
+    metrics.progress("fold", 7, {"milliseconds": 1500, "rows_in": 4, "held": -2}, 1.0)
+    metrics.heard({"Id-1": BEGAN / 1000}, answer.names)
     return generate_latest(metrics.registry).decode()
 
 
@@ -296,8 +319,37 @@ def test_metrics_are_by_cluster_and_topic_and_go_when_they_no_longer_hold() -> N
     )
     assert 'replication_micro_batch{query="fold"} 7.0' in text
     assert 'replication_rows_in_total{query="fold"} 4.0' in text
+    assert "replication_events_held 1.0" in text
+    assert 'replication_micro_batch_seconds{query="fold"} 1.5' in text
     answer.put("at_risk", NAME, [])
     assert "replication_records_at_risk{" not in metrics_of(answer)
+
+
+def test_how_many_are_gone_may_not_be_known_that_they_are_is() -> None:
+    text = metrics_of(answered(loss_ledger=[loss(records=None)]))
+    assert re.search(r'^replication_records_gone\{.*partition="3".*\} 1.0$', text, re.M)
+
+
+def test_a_scrape_finds_what_holds_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a gauge is emptied and set anew, a scrape between resolves a critical alert."""
+    metrics, answer = Metrics(), answered(at_risk(), loss_ledger=[loss()])
+    metrics.show(answer, alerts_of(answer))
+    answer.put("loss_ledger", NAME, [loss(), loss(next_leader_epoch=9)])
+    answer.put("at_risk", NAME, [])
+    scrapes = []
+    real = Gauge.labels
+
+    def scraped(self: Gauge, *labels: Any) -> Any:
+        scrapes.append(generate_latest(metrics.registry).decode())
+        return real(self, *labels)
+
+    monkeypatch.setattr(Gauge, "labels", scraped)
+    metrics.show(answer, alerts_of(answer))
+    assert scrapes
+    assert all('next_leader_epoch="7"' in text for text in scrapes)
+    last = generate_latest(metrics.registry).decode()
+    assert 'next_leader_epoch="9"' in last
+    assert "replication_records_at_risk{" not in last
 
 
 def test_the_endpoint_answers(tmp_path: Path) -> None:
@@ -312,8 +364,8 @@ def test_the_endpoint_answers(tmp_path: Path) -> None:
 def exported() -> set[str]:
     answer = answered(at_risk(), loss_ledger=[loss()], verdicts=[verdict("x", "UNKNOWN")])
     answer.silent = {"c": {1: "x"}}
-    checks = QualityMetrics(None)
-    checks.show([quality_outcome("e", "critical", 1)], 1.0)
+    checks = QualityMetrics("/share/tables", None)
+    checks.show([quality_outcome("e", "critical", 1)], [], 1.0)
     text = metrics_of(answer) + generate_latest(checks.registry).decode()
     return set(re.findall(r"^(replication_\w+)(?:\{| )", text, re.M))
 
@@ -341,17 +393,36 @@ def _takes(selector: str, labels: dict[str, str]) -> bool:
 
 @pytest.mark.parametrize("contract", ["broken", "not_promised", "unknown"])
 @pytest.mark.parametrize("status", ["lost", "undetermined", "recoverable"])
-def test_the_rules_tell_of_every_loss(status: str, contract: str) -> None:
-    """As the webhook does: what was not promised as a warning, all else as critical."""
+def test_the_rules_tell_of_every_loss_once_and_as_the_webhook_does(
+    status: str, contract: str
+) -> None:
     rules = YAML(typ="safe").load(RULES.read_text())["groups"][0]["rules"]
-    told = {
-        rule["labels"]["severity"]
+    told = [
+        (rule["alert"], rule["labels"]["severity"])
         for rule in rules
         for selector in re.findall(r"replication_records_gone\{(.*?)\}", rule["expr"])
         if _takes(selector, {"status": status, "contract": contract})
-    }
-    minor = contract == "not_promised" and status != "recoverable"
-    assert told == {"warning" if minor else "critical"}
+    ]
+    [alert] = alerts_of(answered(loss_ledger=[loss(status=status, contract=contract)]))
+    assert told == [(alert.labels["alertname"], alert.severity)]
+
+
+def test_a_dead_stream_is_told_by_what_every_stream_has_from_the_first_scrape_on() -> None:
+    rules = YAML(typ="safe").load(RULES.read_text())["groups"][0]["rules"]
+    [absent] = [r for r in rules if "absent(" in r["expr"]]
+    assert (absent["alert"], absent["labels"]["severity"]) == ("StreamDown", "critical")
+    metrics = Metrics()
+    metrics.begin("/share/tables", ("live", "ingest", "fold"), 0, 12.5)
+    metrics.heard({"Id-1": 12.5}, {})
+    metrics.show(Answer(), [])
+    text = generate_latest(metrics.registry).decode()
+    there = set(re.findall(r"^(replication_\w+)(?:\{| )", text, re.M))
+    for rule in rules:
+        watched = set(
+            re.findall(r"(?:time\(\) - |absent\(|> )\D*(replication_[a-z_]+)", rule["expr"])
+        )
+        ours = {name for name in watched if "quality" not in name}
+        assert ours <= there, rule["alert"]
 
 
 @pytest.mark.parametrize("invariant", INVARIANT_NAMES)
@@ -372,7 +443,13 @@ def test_promtool_takes_the_rules(tmp_path: Path) -> None:
         pytest.skip("promtool (Debian: prometheus) is not installed")
     checked = subprocess.run([promtool, "check", "rules", str(RULES)], capture_output=True)
     assert checked.returncode == 0, checked.stderr
-    assert b"14 rules found" in checked.stdout
+    assert f"{RULES.read_text().count('- alert: ')} rules found" in checked.stdout.decode()
+    tried = subprocess.run(
+        [promtool, "test", "rules", str(Path(__file__).with_name("alert_rules.yml"))],
+        capture_output=True,
+        text=True,
+    )
+    assert tried.returncode == 0, tried.stdout + tried.stderr
 
 
 def test_probes_are_told_while_the_loop_turns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from replication.paths import project_root
+from replication.spark.event_files import SourceError
 from replication.spark.failures import exit_status, failed
 
 JOBS = sorted((project_root() / "jobs").glob("*.py"))
@@ -30,6 +31,22 @@ def test_a_folder_that_cannot_be_used_is_no_finding(
     said = capsys.readouterr().err
     assert said.startswith("replay.py: ")
     assert str(file / "tables") in said
+
+
+@pytest.mark.parametrize("away", ["Connection refused", "Connection reset by peer"])
+def test_a_store_that_does_not_answer_may_come_back(
+    away: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A job that Kubernetes or a scheduler does not repeat with status 2 is repeated with 5."""
+
+    def main(argv: list[str]) -> int:
+        raise SourceError(f"s3a://bucket/tables: ConnectException: {away}")
+
+    assert exit_status(main, ["jobs/replay.py"]) == 5
+    assert capsys.readouterr().err == (
+        f"replay.py: s3a://bucket/tables: ConnectException: {away}; start it again when that is "
+        "mended\n"
+    )
 
 
 def test_a_defect_is_no_finding(capsys: pytest.CaptureFixture[str]) -> None:

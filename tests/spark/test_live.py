@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 
 from replication.evidence.collecting.envelopes import FieldNames
 from replication.evidence.importer import import_evidence
-from replication.evidence.shipping.live_join import named
+from replication.evidence.shipping.live_join import Joined, named
 from replication.protocol.judgement.bounded import fold_all
 from replication.spark.alerting import Alerting, Channels
 from replication.spark.event_files import SourceError
-from replication.spark.live import ShippedSource
+from replication.spark.live import Live, ShippedSource
 from replication.spark.maintain import Kept
 from replication.spark.progress import Progress
 from replication.spark.stream import kafka_options
@@ -52,7 +52,22 @@ def test_shipped_lines_end_in_the_verdicts_of_an_import(spark: SparkSession, fol
     assert "told at the next start" in said
     receiver.left = 0
     for _ in range(2):
-        run_stream(spark, folder, source=source, alerting=alerting())
+        anew = alerting()
+        run_stream(spark, folder, source=source, alerting=anew)
+    # Nothing came: what was known before is scraped all the same.
+    series = {
+        (s.name.removeprefix("replication_"), s.labels.get("query") or s.labels.get("cluster")): s
+        for family in anew.metrics.registry.collect()
+        for s in family.samples
+    }
+    assert (
+        series["newest_line_timestamp_seconds", "Id-1"].value
+        < series["started_timestamp_seconds", None].value - 3600
+    )
+    assert series["newest_line_timestamp_seconds", "Id-1"].labels["cluster_name"] == "orders"
+    for query in ("live", "ingest", "fold"):
+        assert series["rows_in_total", query].value == 0
+        assert series["micro_batch", query].value == -1
     assert receiver.rows() == [("firing", "RecordsLost", "warning")]
     assert receiver.told[0]["alerts"][0]["labels"]["cluster_name"] == "orders"
     copied = folder_of(sent, folder / "copied")
@@ -73,6 +88,20 @@ def test_shipped_lines_end_in_the_verdicts_of_an_import(spark: SparkSession, fol
     (folder / "in" / "c.jsonl").write_bytes(sent[0] + b"\n")
     assert "1 line = " in run_stream(spark, folder, source=source)
     assert said_of(rows(spark, folder / "tables", "verdicts")) == said_of(expected)
+
+
+def test_a_note_is_said_again_only_when_it_has_changed(tmp_path: Path) -> None:
+    unused: Any = None
+    source = ShippedSource(tmp_path)
+    live = Live(unused, unused, unused, unused, Progress(), source)
+    note, other = "orders: 4 files left aside", "orders: 5 files left aside"
+    taken: Any = None
+    silent = {"orders": {2: "nothing came from it after noon"}}
+    assert len(live.news(Joined(taken, notes=[note], silent=silent))) == 2
+    assert live.news(Joined(taken, notes=[note], silent=silent)) == []
+    assert live.news(Joined(taken, notes=[other], silent=silent)) == [f"note: {other}"]
+    assert live.news(Joined(taken)) == []
+    assert live.news(Joined(taken, notes=[note])) == [f"note: {note}"]
 
 
 def test_secrets_come_from_a_file_or_the_environment(

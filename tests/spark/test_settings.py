@@ -79,7 +79,7 @@ def test_the_help_of_a_flag_is_the_comment_of_its_setting() -> None:
     assert {name: helps[name] for name in FLAGS} == {name: told[name] for name in FLAGS}
     assert all(re.match(r"[A-Z a-z-]+:? .{20,} Default: \S+\.$", told[name]) for name in told)
     assert told["poll_seconds"] == (
-        "How often the source folder is looked at while an interval trigger follows it. "
+        "With an interval as trigger the source folder is looked at every so many seconds. "
         "Default: 1.0."
     )
     parser().format_help()

@@ -1,7 +1,7 @@
 """Log lines that a terminal, a ticket or a mail broke at a width are made whole again.
 
 Kafka's own layout ends each line with its logger, so a line without one goes on in the next. What
-ends in the midst of a word was broken anywhere; else a blank stood where the line was broken.
+ends in the midst of a word was broken anywhere; else there was a blank where the line was broken.
 """
 
 import re

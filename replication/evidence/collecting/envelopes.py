@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from replication.evidence.broker_logs.json_lines import json_line_fields
+from replication.evidence.broker_logs.line_headers import HEADER
 from replication.evidence.clients.client_logs import AS_THEY_ARE, AckFields, line_of_client
 from replication.evidence.digest import LINES_NAME
 from replication.evidence.log_directories.digest_lines import (
@@ -140,12 +141,38 @@ def _opened(envelope: Any, names: FieldNames) -> Iterator[ShippedLine | NotALine
         return
     line = _first(envelope, names.line + LINE_FIELDS)
     if isinstance(line, str):
+        if not HEADER.match(line.encode("utf-8", "replace")):
+            line = _as_printed(line, envelope)
         yield from _lines(line, names, envelope)
+        return
+    own = _as_text(envelope)
+    client, refused = _of_client(own.decode(), partial=False, names=names)
+    if client or refused:
+        yield from _lines(own.decode(), names, {})  # A client's log, sent as it is.
         return
     yield NotALine(
         f"no field holds a line; of the names {', '.join(names.line + LINE_FIELDS)} none is "
         "there: name the one that does (--line-field)"
     )
+
+
+def _as_text(envelope: dict[str, Any]) -> bytes:
+    """Empty where it is too deep to be written."""
+    try:
+        return json.dumps(envelope).encode()
+    except RecursionError:
+        return b""
+
+
+def _as_printed(message: str, envelope: dict[str, Any]) -> str:
+    """A message whose time and logger lie beside it, as a layout that prints JSON has it; without
+    what its shipper has added. Any other text as it is."""
+    layout = json_line_fields(_as_text(envelope))
+    if layout is None or layout.logger is None or layout.time is None:
+        return message
+    told = {"timestamp": layout.time, "logger": layout.logger, "thread": layout.thread}
+    kept = {name: value for name, value in told.items() if value is not None}
+    return json.dumps({**kept, "message": layout.message})
 
 
 def _unwrapped(envelope: dict[str, Any], names: FieldNames) -> dict[str, Any]:
@@ -169,7 +196,8 @@ def _digest_line(
         return
     host = _text(_first(envelope, names.host + HOST_FIELDS))
     cluster = _text(_first(envelope, names.cluster + CLUSTER_FIELDS)) or names.one_cluster
-    yield ShippedLine(json.dumps(line, sort_keys=True), host, "", cluster, digest=True)
+    text = json.dumps({LINES_NAME: line[LINES_NAME], **dict(sorted(line.items()))})
+    yield ShippedLine(text, host, "", cluster, digest=True)
 
 
 def _lines(
@@ -188,7 +216,7 @@ def _lines(
         if is_digest_line(line):
             yield from _digest_line(checked(line), names, envelope)
         elif line.strip():
-            client, refused = _of_client(line, partial, names)
+            client, refused = _of_client(line, partial=partial, names=names)
             yield (
                 ShippedLine(line, host, path, cluster, at, partial, client=client)
                 if refused is None
@@ -198,7 +226,7 @@ def _lines(
             at += len(line.encode()) + 1
 
 
-def _of_client(line: str, partial: bool, names: FieldNames) -> tuple[str, str | None]:
+def _of_client(line: str, *, partial: bool, names: FieldNames) -> tuple[str, str | None]:
     """Of which kind of client's log a line is, "" for none; and why nothing can be done with it."""
     if partial or not line.startswith("{") or json_line_fields(line.encode()) is not None:
         return "", None

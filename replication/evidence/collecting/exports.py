@@ -1,4 +1,5 @@
-"""A file of what a log shipper sent, of several brokers: laid out as the logs it came from.
+"""A file of what a log shipper sent, of several brokers or a digest's lines: laid out as the files
+it came from.
 
 Each sender's lines are written to a file of its own, and have there the number that their
 envelope has in the export, as far as no envelope holds several.
@@ -17,6 +18,7 @@ from replication.evidence.collecting.envelopes import (
     ShippedLine,
     shipped_lines,
 )
+from replication.evidence.log_directories.digest_lines import is_digest_lines
 from replication.evidence.opening import READ_ERRORS, open_unpacked
 from replication.evidence.unreadable import Unreadable
 
@@ -25,7 +27,9 @@ _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _DEEPEST = 8
 _LINES_TO_KNOW_A_FILE_BY = 50
 _LISTED = 50
-_NO_HOST, _NO_LOG = "unnamed-host", "broker.log"
+_NO_HOST, _NO_LOG, _DIGEST = "unnamed-host", "broker.log", "digest.lines"
+_UNNAMED = NotALine("no envelope that names host or file of the line in it")
+_BEGINS = [b"%c" % byte for byte in b"{[0123456789\x1fB\xfd\x28"]
 # An export has few hosts; more are no brokers of one cluster.
 _MOST_SENDERS = 200
 
@@ -52,8 +56,8 @@ class _Member:
 
 
 def laid_out(export: Path, folder: Path) -> list[Unreadable] | None:
-    """What could not be read of what a shipper sent of several senders, whose logs are then in the
-    folder; None for any other file."""
+    """What could not be read of what a shipper sent of several senders, or of a digest; their files
+    are then in the folder. None for any other file."""
     printed = _prints_lines(export)
     if printed is None:
         return None
@@ -73,11 +77,14 @@ def laid_out(export: Path, folder: Path) -> list[Unreadable] | None:
                 members[place] = _Member(place, place.open("w", encoding="utf-8"))
             whole = printed or line.digest
             text = line.text if whole else raw
-            members[place].add(text, number, partial=line.partial and whole)
+            # Readers know a digest by how its file begins.
+            at = 0 if line.digest else number
+            members[place].add(text, at, partial=line.partial and whole)
     finally:
         for member in members.values():
             member.stream.close()
-    return unread if len(members) > 1 else None
+    digests = [place for place in members if place.name == _DIGEST]
+    return unread if len(members) > 1 or digests else None
 
 
 def _prints_lines(export: Path) -> bool | None:
@@ -85,7 +92,8 @@ def _prints_lines(export: Path) -> bool | None:
     where the file is no export that names its senders."""
     try:
         with export.open("rb") as raw:
-            if raw.read(2)[:1] not in (b"{", b"\x1f", b"B", b"\xfd", b"\x28"):
+            # Objects, arrays of them, a container's own format, or what is packed.
+            if raw.read(2)[:1] not in _BEGINS or is_digest_lines(export):
                 return None
     except OSError:
         return None
@@ -103,7 +111,7 @@ def _prints_lines(export: Path) -> bool | None:
 def _lines(export: Path) -> Iterator[tuple[int, str, ShippedLine | NotALine]]:
     """Number, the envelope itself and each line in it; nothing where the first is no envelope that
     names its sender."""
-    number, found = 0, False
+    number, found, of_digest = 0, False, False
     try:
         with open_unpacked(export) as stream:
             while sent := stream.readline(LONGEST_ENVELOPE):
@@ -115,8 +123,10 @@ def _lines(export: Path) -> Iterator[tuple[int, str, ShippedLine | NotALine]]:
                     if isinstance(line, NotALine):
                         names_sender, told = False, line
                     else:
-                        names_sender = text.startswith("{") and bool(line.host or line.path)
-                        told = NotALine("no envelope that names host or file of the line in it")
+                        named = text.startswith("{") and bool(line.host or line.path)
+                        # A digest tells whose it is; lines beside it that do not are of one broker.
+                        of_digest = line.digest or of_digest
+                        names_sender, told = named or of_digest, _UNNAMED
                     if number == 1 and not names_sender:
                         return
                     found = True
@@ -128,7 +138,7 @@ def _lines(export: Path) -> Iterator[tuple[int, str, ShippedLine | NotALine]]:
 def _place(line: ShippedLine, folder: Path) -> Path:
     host = Path(folder, *filter(None, (_name(line.cluster), _name(line.host) or _NO_HOST)))
     if line.digest:
-        return host / "digest.lines"
+        return host / _DIGEST
     parts = [part for part in map(_name, line.path.split("/")) if part]
     return host.joinpath(*(parts[-_DEEPEST:] or [_NO_LOG]))
 

@@ -55,13 +55,14 @@ class Joined:
 @dataclass(slots=True)
 class Known:
     """What is kept between two micro-batches: of each partition the fingerprint of what was written
-    last and the base that its lines continue, when each host was heard of, and the ids of topics
-    that were first written without one."""
+    last and the base that its lines continue, when each host was heard of, the ids of topics that
+    were first written without one, and by cluster the silent brokers, in words."""
 
     partitions: dict[str, str] = field(default_factory=dict)
     heard: Heard = field(default_factory=dict)
     nameless: dict[str, str] = field(default_factory=dict)
     bases: dict[str, dict[str, Any]] = field(default_factory=dict)
+    silent: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def base(self, key: str) -> Base | None:
         """Of a partition by its name in JSON."""
@@ -150,6 +151,7 @@ class LiveJoin:
                 continue
             silent = silent_brokers(imported.collection, cluster, known.heard, self.silence_bound)
             joined.silent[cluster.name] = silent
+            known.silent[cluster.name] = {str(broker): words for broker, words in silent.items()}
             for partition in imported.partitions:
                 partition.silent = silent
             chosen += self._changed(imported, cluster.name, known, joined, micro_batch_id)
@@ -224,7 +226,13 @@ class LiveJoin:
 
     def _known(self, micro_batch_id: int) -> Known:
         """What was kept before this micro-batch, done for the first time or again."""
-        path = self._state(micro_batch_id - 1)
+        return self._read(self._state(micro_batch_id - 1))
+
+    def known(self) -> Known:
+        """What the newest micro-batch has left."""
+        return self._read(max(self.folder.glob(f"*.{STATE}"), default=self.folder / STATE))
+
+    def _read(self, path: Path) -> Known:
         if not path.exists():
             return Known()
         found = json.loads(path.read_text(encoding="utf-8"))

@@ -11,7 +11,14 @@ from dataclasses import replace
 
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories import assumptions as named
-from replication.protocol.histories.assumptions import STRICT, WIDEST, Assumed, only, without
+from replication.protocol.histories.assumptions import (
+    HEARD_EARLY,
+    STRICT,
+    WIDEST,
+    Assumed,
+    only,
+    without,
+)
 from replication.protocol.histories.beginnings import Beginnings
 from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.at_offset import Run
@@ -89,7 +96,7 @@ class Histories:
 
     def _worked_out(self) -> list[Assumed]:
         if self.strict:
-            return [STRICT, WIDEST]
+            return [STRICT, WIDEST, HEARD_EARLY]
         names = frozenset(self._assumable())
         found = [Assumed(names, 0), Assumed(names, 0, begins_empty=False)]
         if names & named.NOTHING_UNSEEN:
@@ -103,7 +110,7 @@ class Histories:
         names = fewer
         names -= {named.DISKS_KEEP}
         found.append(Assumed(names, None, begins_empty=False))
-        return [*dict.fromkeys([*found, STRICT, WIDEST])]
+        return [*dict.fromkeys([*found, STRICT, WIDEST, HEARD_EARLY])]
 
     def _assumable(self) -> Iterator[str]:
         line = self.line(named.EVERYTHING)
@@ -258,7 +265,7 @@ class Histories:
         unseen = self.rungs()[0].names & named.NOTHING_UNSEEN
         if stretch.vacuous and (unseen <= needed or outcomes != KEPT):
             return KEPT, unseen
-        if len(outcomes) != 1 or stretch.assumed in (STRICT, WIDEST):
+        if len(outcomes) != 1 or stretch.assumed in (STRICT, WIDEST, HEARD_EARLY):
             return outcomes, frozenset()
         kept, enough = stretch.assumed, known.get(outcomes, stretch.assumed.names)
         fewer = only(kept, enough)

@@ -122,17 +122,20 @@ class Assumed:
     """What one search takes for granted. unseen_losses: how many losses of one record with a disk
     are admitted though nothing shows them: 0, 1 or (None) any number. moments_known: copies that
     are not a broker's last one were taken where its steps have them; else only their records
-    count. begins_empty: nothing was written before the evidence begins."""
+    count. begins_empty: nothing was written before the evidence begins. heard_early: followers
+    heard of a leader's next epoch before that leader did."""
 
     names: frozenset[str] = frozenset()
     unseen_losses: int | None = None
     moments_known: bool = True
     begins_empty: bool = True
+    heard_early: bool = False
 
 
 STRICT = Assumed(begins_empty=False)
 # Where even so no history is left, a copy may be of another moment than it was placed at.
 WIDEST = Assumed(moments_known=False, begins_empty=False)
+HEARD_EARLY = Assumed(begins_empty=False, heard_early=True)
 EVERYTHING = Assumed(frozenset(ASSUMPTIONS), 0)
 
 

@@ -54,7 +54,7 @@ class LedEpoch:
             self.isrs,
             run.place,
             leader,
-            line.min_insync_replicas,
+            line.min_insync_replicas[0],
             line.flags,
             again=any(item.again for item in led) or not_heard,
             zombie=self._zombie(),
@@ -63,7 +63,7 @@ class LedEpoch:
 
     def _broker(self) -> Broker:
         base, line, isrs = self.followers.brokers[self.place], self.run.line, self.isrs
-        minimum = max(line.state.story.min_insync_replicas, default=1)
+        minimum = line.min_insync_replicas[-1]
         alone = False
         if line.flags is not None and isrs:
             alone = isrs[0] == {self.leader} and commits_alone(minimum, line.flags)

@@ -183,7 +183,7 @@ class _OfPath:
         return BY_STORAGE if lost_by_disk else "unclean_election"
 
     def _by_storage(self) -> list[str]:
-        needed = max(self.search.line.state.story.min_insync_replicas, default=1)
+        needed = self.search.line.min_insync_replicas[-1]
         alone: set[bool] = set()
         for isr in self._isrs_in_force() if needed > 1 else ():
             alone |= {False, True} if isr is None else {len(isr) < needed}

@@ -3,6 +3,7 @@
 from replication.protocol.ground.events import UNCLEAN_KINDS
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.judgement.cause import BY_DISK, Cause
+from replication.protocol.rules.produce_admission import effective_min_insync_replicas
 
 
 def allowed_by(
@@ -18,7 +19,7 @@ def allowed_by(
     )
     if cause.name == "unclean_election" and heeded and _unclean_is_permitted(state, cause, term):
         found.append(("unclean.leader.election.enable", "true"))
-    needed = state.min_insync_replicas_in(term)
+    needed = _needed(state, term)
     if cause.name in BY_DISK and needed is not None and len(cause.lossy) >= needed:
         found.append(("min.insync.replicas", str(needed)))
     used = state.settings.inter_broker_version or state.settings.kafka_version
@@ -44,7 +45,7 @@ def contract_of(
         permitted = _unclean_is_permitted(state, cause, term)
         if permitted is not False:
             return "not_promised" if permitted else "unknown"
-    needed = state.min_insync_replicas_in(term)
+    needed = _needed(state, term)
     if cause.name in BY_DISK:
         if needed is None:
             return "unknown"
@@ -53,6 +54,15 @@ def contract_of(
     if cause.perhaps and len(cause.lossy | cause.perhaps) >= (needed or 1):
         return "unknown"  # So many disks may have lost it that nothing was promised.
     return "unknown" if tier == "acknowledged_by_leader" else "broken"
+
+
+def _needed(state: State, term: LeaderTerm | None) -> int | None:
+    """How many members of the ISR acks=all needed; None where nothing tells."""
+    needed, flags = state.min_insync_replicas_in(term), state.behaviour()
+    assigned = state.settings.assigned_replicas
+    if needed is None or flags is None or not assigned:
+        return needed
+    return effective_min_insync_replicas(needed, len(assigned), flags)
 
 
 def _unclean_is_permitted(state: State, cause: Cause, term: LeaderTerm | None) -> bool | None:

@@ -1,6 +1,8 @@
 """What real shippers send, in their own shapes, and what is no line."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from replication.evidence.collecting.envelopes import (
     shipped_lines,
 )
 
+ROOT = Path(__file__).parents[3]
 LINE = "[2026-03-04 05:06:07,089] INFO [Broker id=1] Stopped fetchers (state.change.logger)"
 ENVELOPES = {
     "vector file": (
@@ -106,3 +109,26 @@ def test_no_half_of_a_character_and_no_zero_leaves_an_envelope() -> None:
             assert found.text.encode().decode() == found.text
             assert found.text.startswith(LINE[:60])
             assert found.text.endswith(LINE[60:])
+
+
+def test_a_line_of_an_acknowledgement_log_comes_as_it_is_or_in_an_envelope() -> None:
+    log = ROOT / "tests" / "incidents" / "unclean_election__4.1.1" / "acks.jsonl"
+    plain = log.read_bytes().splitlines()[:20]
+    for sent in plain:
+        wrapped = json.dumps({"message": sent.decode(), "host": "client-1"}).encode()
+        for each in (sent, wrapped):
+            [line] = shipped_lines(each)
+            assert isinstance(line, ShippedLine)
+            assert line.client == "acknowledgements"
+            assert json.loads(line.text) == json.loads(sent)
+
+
+def test_the_line_on_the_page_is_one() -> None:
+    page = (ROOT / "docs" / "live.md").read_text(encoding="utf-8")
+    [told] = re.findall(r"^```json\n(.*?)\n```$", page, re.MULTILINE | re.DOTALL)
+    [line] = shipped_lines(told.encode())
+    assert isinstance(line, ShippedLine)
+    assert (line.host, line.path, line.cluster) == (
+        "kafka-2", "/var/log/kafka/server.log", "orders"
+    )  # fmt: skip
+    assert line.text.startswith("[2026-11-20 ")

@@ -2,12 +2,13 @@
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from replication.evidence.collecting.envelopes import NotALine, shipped_lines
+from replication.evidence.collecting.envelopes import NotALine, ShippedLine, shipped_lines
 from replication.evidence.event_dumps import read_events
 from replication.evidence.importer import import_evidence
 from replication.evidence.shipping import compaction
@@ -145,3 +146,46 @@ def test_refused_envelopes_and_no_evidence_are_told(tmp_path: Path) -> None:
     assert (joined.taken.rows, joined.taken.kept, len(joined.taken.refused)) == (2, 1, 1)
     assert joined.events == 0
     assert joined.notes
+
+
+PRINTED = re.compile(r"\[(\S+) (\S+),(\d+)\] (\w+) (.*) \((\S+)\)", re.DOTALL)
+
+
+def in_json(sent: list[bytes]) -> list[bytes]:
+    """The lines as brokers whose layout prints JSON would have written them, taken apart by the
+    shipper, which adds its own fields."""
+    messages: list[list[Any]] = []
+    for each in sent:
+        [line] = shipped_lines(each)
+        assert isinstance(line, ShippedLine)
+        place = (line.host, Path(line.path).name)
+        if line.text.startswith("[2"):
+            messages.append([place, line.text])
+        else:
+            last = next(m for m in reversed(messages) if m[0] == place)
+            last[1] += "\n" + line.text
+    found = []
+    for (host, name), text in messages:
+        head, *rest = text.split("\n")
+        match = PRINTED.fullmatch(head)
+        if match is not None:
+            fields = {"@timestamp": f"{match[1]}T{match[2]}.{match[3]}Z", "level": match[4],
+                      "loggerName": match[6], "message": "\n".join([match[5], *rest]),
+                      "host": host, "file": f"/logs/{name}", "stream": "stdout"}  # fmt: skip
+            found.append(json.dumps(fields).encode())
+    return found
+
+
+def test_brokers_that_print_json_are_read_as_those_that_print_text(tmp_path: Path) -> None:
+    sent = sent_of("unclean_election__2.8.2")
+    events = {}
+    for kind, lines in (("text", sent), ("json", in_json(sent))):
+        live = LiveJoin(tmp_path / kind, tmp_path / f"{kind}-events", {"cluster": "Id-1"})
+        for number in range(3):
+            part = lines[number * len(lines) // 3 : (number + 1) * len(lines) // 3]
+            live.step(number, [line for each in part for line in shipped_lines(each)])
+        events[kind] = newest(tmp_path / f"{kind}-events")
+    verdicts = {kind: [(v[0], [w[:2] for w in v[1]], len(v[2])) for v in answers(found)]
+                for kind, found in events.items()}  # fmt: skip
+    assert verdicts["json"] == verdicts["text"]
+    assert any(losses for _, _, losses in verdicts["json"])

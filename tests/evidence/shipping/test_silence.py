@@ -76,6 +76,9 @@ def test_what_rests_on_a_silent_broker_is_unknown_and_names_it_until_it_speaks(
     before = told(tmp_path / "events")
     joined = live.step(1, shipped([later(host, 20) for host in hosts if host != "broker-2"]))
     assert set(joined.silent["cluster"]) == {2}
+    started_anew = LiveJoin(tmp_path / "live", tmp_path / "events").known()
+    assert set(started_anew.silent["cluster"]) == {"2"}
+    assert {host.partition("/")[2] for host in started_anew.heard} == set(hosts)
     after = told(tmp_path / "events")
     undone = [after[i] for i in before if before[i][0] == "HOLDS" and after[i][0] != "HOLDS"]
     assert undone
@@ -83,7 +86,7 @@ def test_what_rests_on_a_silent_broker_is_unknown_and_names_it_until_it_speaks(
         assert verdict == "UNKNOWN"
         assert "broker 2 (nothing came from it after 2036-01-01T00:00:00" in reason
     joined = live.step(2, shipped([later("broker-2", 21)]))
-    assert joined.silent["cluster"] == {}
+    assert joined.silent["cluster"] == {} == live.known().silent["cluster"]
     assert told(tmp_path / "events") == before
 
 

@@ -175,3 +175,44 @@ def test_where_one_disk_lost_a_record_no_other_loss_is_thought_of() -> None:
     ]  # fmt: skip
     found = judged(facts)
     assert (found["verdict"], DISKS_KEEP in found["assuming"]) == ("HOLDS", True)
+
+
+@pytest.mark.parametrize(
+    ("early", "version"), [(False, "0.10.2.2"), (True, "0.10.2.2"), (True, "2.8.2")]
+)
+def test_a_follower_may_hear_of_an_epoch_before_its_leader_does(early: bool, version: str) -> None:
+    """Broker 2 is told of epoch 1 and fetches; its leader is still in epoch 0, which the fetch does
+    not name before KIP-320, and commits."""
+    commits: Facts = [ev.FollowerAppended(2, 0, 5), ev.HighWatermarkAdvanced(1, 5)]
+    facts: Facts = [
+        ev.PartitionDescribed((1, 2), 2, False, "delete", version, None, "zookeeper"),
+        *(ev.CoverageDeclared("broker_log", r, True) for r in (1, 2)),
+        ev.CoverageDeclared("controller_history", None, True),
+        ev.LeadershipRecorded(1, 0, (1, 2), 0, "initial"), ev.LeadershipRecorded(1, 1, (1, 2), 1),
+        ev.BecameLeader(1, 0, 0, 0), ev.LeaderAppended(1, 0, 5, 0),
+        ev.BecameFollower(2, int(early), 1, 0, 0),
+        *commits, ev.BecameLeader(1, 1, 5, 5), ev.BecameFollower(2, 1, 1, 5, 5),
+        copy(1, (0, 5, 0, 0), mark=5), copy(2, (0, 5, 0, 0), mark=5),
+    ]  # fmt: skip
+    found = judged(facts, strict=True)
+    understood = not early or version == "0.10.2.2"
+    assert found["verdict"] == ("HOLDS" if understood else "UNKNOWN"), found["reason"]
+
+
+@pytest.mark.parametrize("version", ["3.9.1", "2.8.2"])
+def test_of_two_replicas_no_more_than_two_are_needed(version: str) -> None:
+    """min.insync.replicas is 3 when a reassignment leaves two replicas: from 3.7 on two will do for
+    the high watermark (Partition.effectiveMinIsr), before it waits for no minimum."""
+    three, two = (1, 2, 3), (1, 2)
+    facts: Facts = [
+        ev.PartitionDescribed(two, 3, False, "delete", version, None, "kraft"),
+        *(ev.CoverageDeclared("broker_log", r, True) for r in three),
+        ev.CoverageDeclared("controller_history", None, True),
+        ev.LeadershipRecorded(1, 0, (1, 2), 0, "initial", three),
+        ev.LeadershipRecorded(1, 0, (1, 2), 1, None, two),
+        ev.BecameLeader(1, 0, 0, 0), ev.BecameFollower(2, 0, 1, 0, 0),
+        ev.LeaderAppended(1, 0, 5, 0), ev.FollowerAppended(2, 0, 5), ev.HighWatermarkAdvanced(1, 5),
+        copy(1, (0, 5, 0, 0), mark=5), copy(2, (0, 5, 0, 0), mark=5),
+    ]  # fmt: skip
+    found = judged(facts, strict=True)
+    assert found["verdict"] == "HOLDS", found["reason"]

@@ -17,6 +17,7 @@ from replication.protocol.histories.filters.items import (
     Items,
     Records,
     follow_on,
+    hear_early,
     may_differ,
     shown_at_first,
     shows_it,
@@ -157,6 +158,8 @@ class Run:
             self.first_shown = min(self.first_shown, items.index.first_epoch(self.offset))
             return
         by_epoch = {e: list(row) for e, row in items.items() if row}
+        if self.assumed.heard_early:
+            hear_early(by_epoch, line)
         self.followed_on.append(follow_on(by_epoch, line))
         self.items.append({e: tuple(row) for e, row in by_epoch.items()})
         doubts = [e for e, row in by_epoch.items() if any(map(may_differ, row))]

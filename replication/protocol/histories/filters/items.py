@@ -348,6 +348,19 @@ def follow_on(by_epoch: dict[int, list[Item]], line: Timeline) -> frozenset[int]
     return frozenset(found)
 
 
+def hear_early(by_epoch: dict[int, list[Item]], line: Timeline) -> None:
+    """Before fetches carry the leader epoch (KIP-320) a follower may hear of a leader's next epoch
+    before that leader does, and fetches from it meanwhile: what it did in the next epoch goes to
+    the one before."""
+    for before, window in pairwise(line.windows):
+        told = by_epoch.get(window.leader_epoch, [])
+        follows = any(it.kind == "followed" for it in told) and all(it.kind != "led" for it in told)
+        if follows and window.leader is not None and before.leader == window.leader:
+            earlier = by_epoch.setdefault(before.leader_epoch, [])
+            earlier += told
+            by_epoch[window.leader_epoch] = [Item("fetches_on")]
+
+
 def _by_then(item: Item) -> Item:
     """An item of which only the last moment is known by which it happened."""
     return item._replace(kind="has_fetched") if item.kind == "fetched" else item

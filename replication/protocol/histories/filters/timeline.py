@@ -31,6 +31,7 @@ from replication.protocol.histories.filters.clients import (
     written_by,
 )
 from replication.protocol.histories.filters.windows import Window, not_heard, windows_of
+from replication.protocol.rules.produce_admission import effective_min_insync_replicas
 
 # A replica that nothing names, where nothing names the assignment.
 UNSEEN_REPLICA = -1
@@ -48,7 +49,8 @@ class Timeline:
     """One partition's story, ready to be asked offset by offset.
 
     covered: brokers whose lines are all here; traced: those whose every step is. promises: what
-    clients were told. every_send_answered: each known send was answered, and all are known.
+    clients were told. min_insync_replicas: those that may have counted, from the least on.
+    every_send_answered: each known send was answered, and all are known.
     final_leader: the leader at the end, None where nothing tells. log_start: what lies below was
     removed lawfully. starts_by: by window, the highest start of a leader epoch up to it.
     ends_early: the controller's history is known to go on after its end here. created_by: by which
@@ -70,7 +72,7 @@ class Timeline:
     every_send_answered: bool
     compacted: bool
     assigned: tuple[int, ...] | None
-    min_insync_replicas: int
+    min_insync_replicas: range
     final_leader: int | None = None
     log_start: int = 0
     labels: list[Span] = field(default_factory=list)
@@ -158,7 +160,7 @@ def timeline_of(state: State, assumed: Assumed) -> Timeline:
         acks_covered and not state.told_of("sends"),
         "compact" in (settings.cleanup_policy or ""),
         settings.assigned_replicas,
-        min(story.min_insync_replicas, default=1),
+        _min_insync_replicas(state),
         recorded=recorded,
     )
     line.labels, line.written = _labels(state), _written(state)
@@ -186,6 +188,16 @@ def timeline_of(state: State, assumed: Assumed) -> Timeline:
     line.log_start = _log_start(line)
     _make_index(line)
     return line
+
+
+def _min_insync_replicas(state: State) -> range:
+    """What may have counted as min.insync.replicas, with all replicas that there ever were."""
+    told = [*state.story.min_insync_replicas] or [1]
+    flags, known = state.behaviour(), [r.assigned_replicas for r in state.story.recorded]
+    sizes = [len(a) for a in (state.settings.assigned_replicas, *known) if a]
+    if flags is not None and sizes:
+        told = [effective_min_insync_replicas(m, size, flags) for m in told for size in sizes]
+    return range(min(told), max(told) + 1)
 
 
 def _make_index(line: Timeline) -> None:
