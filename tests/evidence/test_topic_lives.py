@@ -361,3 +361,15 @@ def test_a_topic_whose_lines_were_cut_in_two_is_not_deleted() -> None:
     lives[0].topic_id = lives[1].topic_id = "a"
     told = Incarnations({"t": lifetimes_of_lives(lives, [])}, {"t": lives})
     assert not told.is_deleted("t", "a")
+
+
+def test_requests_about_several_partitions_may_come_before_any_is_obeyed() -> None:
+    """A broker is told of all partitions of a new topic in one request, and then takes its roles in
+    any order of them."""
+    deleted = [line(4, "log_marked_deleted"), line(4, "log_marked_deleted")._replace(partition=1)]
+    first = [*LED, *(fact._replace(partition=1) for fact in LED), *deleted]
+    asked = [line(10, "leader_and_isr_received", 0)._replace(partition=p) for p in (1, 0)]
+    obeyed = [line(11, "role_change_started")._replace(partition=p) for p in (0, 1)]
+    before, after = stretches([*first, *asked, *obeyed])
+    assert before.facts == first
+    assert after.facts == [*asked, *obeyed]

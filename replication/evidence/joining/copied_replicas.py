@@ -48,7 +48,8 @@ def copied_directories(
                     )
                 )
             else:
-                result.setdefault((p.topic, topic_id, p.partition), []).append(made(p))
+                own = result.setdefault((p.topic, topic_id, p.partition), [])
+                own.append(made(_by_its_own_checkpoints(p, topic_id, incarnations)))
     for d, made in makers:
         for p in d.directory.partitions:
             topic_id = lives[p.path]
@@ -66,6 +67,23 @@ def copied_directories(
         for copy in copies:
             copy.named_elsewhere = (copy.broker, topic, partition) in left_out
     return result, unreadable
+
+
+def _by_its_own_checkpoints(
+    directory: PartitionDirectory, topic_id: str, incarnations: Incarnations
+) -> PartitionDirectory:
+    """The directory without what its checkpoints say of an earlier topic of the same name.
+
+    They name a partition by its topic's name (OffsetCheckpointFile), and where they could not be
+    written since, they are of the topic that was deleted: an offset above the log's end may be its.
+    """
+    lives = incarnations.of(directory.topic)
+    if not lives or lives[0][0] == topic_id:
+        return directory
+    end = directory.log_end_offset or 0
+    told = (directory.high_watermark, directory.recovery_point)
+    high_watermark, recovery_point = (None if (offset or 0) > end else offset for offset in told)
+    return replace(directory, high_watermark=high_watermark, recovery_point=recovery_point)
 
 
 def _with_metadata_beside(copied: list[BrokerDirectory]) -> list[BrokerDirectory]:

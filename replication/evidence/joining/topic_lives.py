@@ -5,7 +5,7 @@ prints: another topic id, a controller that names a new topic, a log created whe
 a leader epoch that begins again at 0. Each broker's own lines are cut there.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
@@ -170,7 +170,8 @@ def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Str
             announced = fact.line
         if begins is not None and begins > (cuts[-1] if cuts else -1):
             # All partitions of a topic begin anew together.
-            cuts.append(_with_creations(lines, begins, cuts[-1] if cuts else 0))
+            asked = {p.asked for p in known.values()}
+            cuts.append(_with_creations(lines, begins, cuts[-1] if cuts else 0, asked))
             known = {fact.partition: _Partition()}
             seen = known[fact.partition]
             ids.cut(lines[: cuts[-1]])
@@ -265,17 +266,19 @@ def _take(seen: _Partition, fact: LogLineFact) -> None:
     seen.at = fact.at if fact.at is not None else seen.at
 
 
-def _with_creations(lines: list[LogLineFact], begins: int, last: int) -> int:
-    """The index from which lines are of the new life: creations right before it belong to it, but
-    for what comes before a controller's word that it makes the topic, or of which that is another
-    word."""
+def _with_creations(
+    lines: list[LogLineFact], begins: int, last: int, asked: Collection[int | None]
+) -> int:
+    """The index from which lines are of the new life: creations right before it belong to it, and
+    requests that may be of a new life (asked: where they are), but for what comes before a
+    controller's word that it makes the topic, or of which that is another word."""
     while begins > last + 1:
         first, before = lines[begins], lines[begins - 1]
         announced = first.kind == "partition_assigned"
         if announced and (before.kind, before.line) != (first.kind, first.line):
             break
         empty = before.kind == "log_loaded" and before.fields.get("log_end_offset") == 0
-        if not empty and before.kind not in _CREATION:
+        if not empty and before.kind not in _CREATION and begins - 1 not in asked:
             break
         begins -= 1
     return begins

@@ -120,3 +120,19 @@ def test_registrations_are_counted_where_the_log_is_whole() -> None:
     assert registrations(history(brokers=changes), 1) == 2
     assert registrations(history(brokers=changes, first_offset=3), 1) is None
     assert registrations(None, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "above", "kept"), [("a", 9, 9), ("b", 9, None), ("b", 5, 5), ("b", None, None)]
+)
+def test_a_checkpoint_above_the_log_may_be_of_an_earlier_topic_of_the_name(
+    topic_id: str, above: int | None, kept: int | None
+) -> None:
+    of_topic = directory(topic_id)
+    partitions = tuple(
+        replace(p, high_watermark=above, recovery_point=above, log_end_offset=5)
+        for p in of_topic.directory.partitions
+    )
+    told = replace(of_topic, directory=replace(of_topic.directory, partitions=partitions))
+    (copy,) = copied_directories([told], TWO)[0]["t", topic_id, 0]
+    assert (copy.directory.high_watermark, copy.directory.recovery_point) == (kept, kept)
