@@ -37,6 +37,14 @@ ORDER BY topic_partition_id, first_offset;
 SELECT cluster_id, incident, tier, contract, status, sum(records) AS records
 FROM lost_records GROUP BY ALL ORDER BY cluster_id, incident, tier, contract, status;
 
+-- ? How many records has each topic lost, and in how many partitions?
+SELECT cluster_id, incident, topic, status, contract, sum(records) AS records, count(DISTINCT partition) AS partitions
+FROM lost_records GROUP BY ALL ORDER BY records DESC, cluster_id, incident, topic, status, contract;
+
+-- ? What does each loss take for granted? Nothing, where the list is empty.
+SELECT cluster_id, incident, topic, partition, first_offset, end_offset, assuming
+FROM lost_records ORDER BY topic_partition_id, first_offset;
+
 -- ? Which of them can still be recovered, from which broker, and what would destroy them?
 SELECT cluster_id, incident, topic, partition, first_offset, end_offset, surviving_replicas, salvage_of, destroyed_when
 FROM lost_records WHERE size(surviving_replicas) > 0 OR size(salvage_of) > 0 ORDER BY topic_partition_id, first_offset;

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from replication.paths import project_root
 from replication.places import HadoopPath
 from replication.progress import doing, line_of, told
-from replication.quality import checks, offline_docs, suites
+from replication.quality import acceptances, checks, offline_docs, suites
 from replication.quality.command import Every, parser
 from replication.quality.great_expectations_suite import Judge, ProjectError
 from replication.quality.metrics import Metrics
@@ -44,6 +44,7 @@ def main(argv: list[str]) -> int:
         raise SuiteError("--metrics PORT: nobody is served without --every")
     folder = project_root() / "conf" / "expectations"
     chosen = suites.load(folder, tuple(flags.suite), flags.expectations)
+    acceptances.load(flags.accepted)  # What is wrong in it is said before Spark starts.
     spark = session.start("replication-analyzer quality", [flags.tables.absolute()])
     stop = Stop()
     try:
@@ -135,18 +136,21 @@ def _look(
         print(f"files: {counted(files, 'file')}, {size:,} bytes read, none is damaged")
     doing("judging the suites")
     names = found.register(KEPT_BELOW, "\n".join(suite.sql() for suite in chosen))
-    results = checks.run(spark, chosen, names, judge)
-    results += [checks.result_of(own) for own in judge.own(names)]
+    accepted, today = acceptances.load(flags.accepted), datetime.now(UTC).date()
+    results = checks.run(spark, chosen, names, judge, acceptances.in_force(accepted, today))
+    results += [checks.result_of(own) for own in judge.own(names, found.versions())]
     checked = (found.run, found.micro_batch_id)
     at = time.time_ns() // 1_000_000
     about = whose(found)
     rows = checks.result_rows(results, run, checked, at, about)
     expectation_results.append(found.store, rows)
-    metrics.show(results, at / 1000)
-    print(checks.text(results))
+    metrics.show(results, about[0], at / 1000)
+    told = acceptances.words(accepted, *checks.findings_of(results))
+    print(checks.text(results, told))
     docs = judge.write_docs()
+    for site in judge.sites():
+        offline_docs.make_offline(site, offline_docs.whose_words(*about))
     if docs is not None:
-        offline_docs.make_offline(docs.parent, offline_docs.whose_words(*about))
         print(f"Data Docs: {docs}")
     return checks.exit_status(results)
 

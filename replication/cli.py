@@ -123,12 +123,13 @@ def _parser() -> argparse.ArgumentParser:
     command_line.show_arguments(show)
     show.set_defaults(run=_show)
     explain = commands.add_parser(
-        "explain", help="the proof of a finding; what a cause or assumption means"
+        "explain", help="the proof of a finding; what a word of the answer or the tables means"
     )
     explain.add_argument(
         "finding_id",
-        help="as `diagnose` names it; its beginning is enough. Or a cause or an assumption "
-        "(unclean_election, disks_keep): what it means, without a PATH",
+        help="as `diagnose` names it; its beginning is enough. Or a word: a cause, an assumption, "
+        "a table, a column, a word in one (unclean_election, disks_keep, contract, not_promised): "
+        "what it means, without a PATH",
     )
     command_line.evidence_arguments(explain)
     explain.set_defaults(run=_explain)
@@ -509,13 +510,13 @@ def _explain(arguments: argparse.Namespace) -> int:
     page = explained_words.explained(word)
     if page is not None:
         print(page, end="")
-        if arguments.paths:
+        if arguments.paths and explained_words.is_of_rows(word):
             found = list(explained_words.in_evidence(word, _read(arguments).answer))
             print("\nIn this evidence:", *(found or ["  nothing"]), sep="\n")
         return 0
     near = did_you_mean(word, explained_words.words())
     if near and not arguments.paths:
-        raise Unusable(f"{word}: no cause and no assumption{near}; a finding needs a PATH")
+        raise Unusable(f"{word}: no word that is explained{near}; a finding needs a PATH")
     diagnosis = _read(arguments)
     for finding in diagnosis.answer["findings"]:
         if finding["finding_id"].startswith(arguments.finding_id):
@@ -534,8 +535,8 @@ def _explain(arguments: argparse.Namespace) -> int:
         return 0
     known = ", ".join(f["finding_id"] for f in diagnosis.answer["findings"]) or "none"
     raise Unusable(
-        f"no finding {word} in this evidence, no undecided partition, no cause and no assumption "
-        f"of that name{near}; findings: {known}"
+        f"no finding {word} in this evidence, no undecided partition, and no word that is "
+        f"explained{near}; findings: {known}"
     )
 
 

@@ -6,7 +6,7 @@ what the expectations are then judged on.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import reduce
 
 from py4j.protocol import Py4JJavaError
@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replication.nearest import did_you_mean
-from replication.quality.suites import TABLE, Expectation, Suite, SuiteError, check_names
+from replication.quality.suites import TABLE, Expectation, Suite
 
 # A failing row as people get to see it.
 ROW = {
@@ -42,13 +42,18 @@ PARTS = {
 # is a row at all (not the bare result of a limit or a share), and that result.
 COLUMNS = ("expectation", "allowed", "listed", "value", *ROW)
 
+# The reason of a deviation that somebody has accepted by its finding.
+ACCEPTED = "accepted"
 
-def frame_of(spark: SparkSession, suite: Suite, views: Mapping[str, str]) -> DataFrame:
+
+def frame_of(
+    spark: SparkSession, suite: Suite, views: Mapping[str, str], accepted: Collection[str] = ()
+) -> DataFrame:
     """The candidates of a suite, with COLUMNS. views: table or view -> its name in the session.
+    accepted: the findings whose rows may deviate, for the reason ACCEPTED.
 
-    Nothing runs yet. Raises SuiteError, and PySparkException where SQL does not fit the tables.
+    Nothing runs yet. Raises PySparkException where SQL does not fit the tables.
     """
-    check_names(suite, views)
     parts: list[DataFrame] = []
     conditions = [e for e in suite.expectations if e.kind == "rows"]
     if conditions:
@@ -56,7 +61,12 @@ def frame_of(spark: SparkSession, suite: Suite, views: Mapping[str, str]) -> Dat
     for expectation in suite.expectations:
         if expectation.kind != "rows":
             parts.append(_candidates(spark, suite, expectation, views))
-    return reduce(DataFrame.unionByName, parts)
+    whole = reduce(DataFrame.unionByName, parts)
+    if not accepted:
+        return whole
+    is_accepted = F.col("allowed").isNull() & F.col("finding_id").isin(*sorted(accepted))
+    allowed = F.when(is_accepted, F.lit(ACCEPTED)).otherwise(F.col("allowed"))
+    return whole.withColumn("allowed", allowed)
 
 
 def refused(error: PySparkException | Py4JJavaError) -> str:
@@ -87,11 +97,8 @@ def _candidates(
         sql = expectation.sql
     found = spark.sql(_with_tables(sql, suite, views))
     if expectation.kind == "limit":
-        if "observed" not in found.columns:
-            named = f"{suite.table}.{expectation.name} does not fit its tables"
-            raise SuiteError(
-                f"{named}: its sql gives no column observed, which is to be at most .."
-            )
+        # Of a query without such a column, Spark says so.
+        found = found.withColumn("observed", F.col("observed").cast("double"))
         return _limited(found, expectation)
     if expectation.kind == "share":
         return _shared(found, expectation)

@@ -1,6 +1,6 @@
 """Runs suites over tables: outcomes as rows of `expectation_results`, as words, as exit status."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from replication.progress import steps
-from replication.quality.candidates import ROW, frame_of, refused
+from replication.quality.candidates import ACCEPTED, ROW, frame_of, refused
 from replication.quality.great_expectations_suite import Judge, Own
-from replication.quality.suites import Expectation, Suite, SuiteError
+from replication.quality.suites import Expectation, Suite, check_names
 from replication.reports.inventory_words import counted
 
 # Failing rows that are written down per expectation; all of them are counted.
@@ -21,14 +21,20 @@ LISTED = 1_000
 SHOWN = 5
 # What Spark raises, which pyspark knows only in part.
 REFUSALS = (PySparkException, Py4JJavaError)
+# What fails an expectation, or why it cannot be asked.
+Found = list[Row] | str
 # Suites whose queries run at the same time.
 AT_ONCE = 2
-EXIT_PASSED, EXIT_FAILED = 0, 1
+EXIT_PASSED, EXIT_FAILED, EXIT_NOT_JUDGED = 0, 1, 2
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one expectation came to. rows: the failing rows (columns of ROW), the first LISTED."""
+    """What one expectation came to. rows: the failing rows (columns of ROW), the first LISTED.
+
+    allowed: how many rows more may deviate; accepted: the findings of those that somebody accepts.
+    is_judged: not where it could not be: it fails then, with the reason as its only row.
+    """
 
     suite: str
     expectation: Expectation
@@ -36,6 +42,8 @@ class Result:
     allowed: int
     observed_value: float
     rows: tuple[Mapping[str, Any], ...]
+    is_judged: bool = True
+    accepted: frozenset[str] = frozenset()
 
     @property
     def passed(self) -> bool:
@@ -44,34 +52,39 @@ class Result:
 
 
 def run(
-    spark: SparkSession, suites: Sequence[Suite], views: Mapping[str, str], judge: Judge
-) -> list[Result]:
-    """Judges every suite. views: table or documented view -> the session's name for it.
+    spark: SparkSession, suites: Sequence[Suite], views: Mapping[str, str], judge: Judge,
+    accepted: Collection[str] = (),
+) -> list[Result]:  # fmt: skip
+    """Judges every suite. views: table or documented view -> the session's name for it. accepted:
+    findings that fail nothing.
 
-    Raises SuiteError, JudgeError.
+    Raises SuiteError where a suite names a table that there is not, JudgeError.
     """
+    for suite in suites:
+        check_names(suite, views)
     # Planning a query is most of what a small table costs, and keeps one processor busy.
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        asked = pool.map(lambda suite: _asked(spark, suite, views), suites)
+        asked = pool.map(lambda suite: _asked(spark, suite, views, accepted), suites)
         listed_of = zip(steps(suites, "suites judged"), asked, strict=True)
         return [r for suite, listed in listed_of for r in _judged(suite, listed, judge)]
 
 
-def _asked(spark: SparkSession, suite: Suite, views: Mapping[str, str]) -> Mapping[str, list[Row]]:
-    """What fails, by expectation. Raises SuiteError, which names the one that cannot be asked."""
+def _asked(
+    spark: SparkSession, suite: Suite, views: Mapping[str, str], accepted: Collection[str]
+) -> dict[str, Found]:
+    """Expectation -> what fails it. Where Spark refuses the SQL of one, the others are asked."""
     try:
-        return _listed(frame_of(spark, suite, views))
-    except REFUSALS:
-        for each in suite.expectations:
-            try:
-                _listed(frame_of(spark, replace(suite, expectations=(each,)), views))
-            except REFUSALS as error:
-                told = f"{suite.table}.{each.name} does not fit its tables: {refused(error)}"
-                raise SuiteError(told) from None
-        raise
+        return dict(_listed(frame_of(spark, suite, views, accepted)))
+    except REFUSALS as error:
+        if len(suite.expectations) == 1:
+            return {suite.expectations[0].name: f"cannot be judged: {refused(error)}"}
+    found: dict[str, Found] = {}
+    for each in suite.expectations:
+        found |= _asked(spark, replace(suite, expectations=(each,)), views, accepted)
+    return found
 
 
-def _judged(suite: Suite, listed: Mapping[str, list[Row]], judge: Judge) -> list[Result]:
+def _judged(suite: Suite, listed: Mapping[str, Found], judge: Judge) -> list[Result]:
     found = [_result(suite, e, listed.get(e.name, [])) for e in suite.expectations]
     words = {r.expectation.name: [row_words(row) for row in r.rows] for r in found}
     passed = judge.judge(suite, words)
@@ -92,27 +105,44 @@ def _listed(candidates: DataFrame) -> dict[str, list[Row]]:
     return listed
 
 
-def _result(suite: Suite, expectation: Expectation, found: list[Row]) -> Result:
+def _result(suite: Suite, expectation: Expectation, found: Found) -> Result:
+    if isinstance(found, str):
+        return Result(suite.table, expectation, 1, 0, 0.0, (in_words(found),), False)
     rows = [r for r in found if r["listed"] and r["allowed"] is None]
     rows.sort(key=lambda r: r["place"])
     failing = rows[0]["all"] if rows else 0
-    allowed = [r["all"] for r in found if r["listed"] and r["allowed"] is not None]
+    deviating = [r for r in found if r["listed"] and r["allowed"] is not None]
+    accepted = frozenset(r["finding_id"] for r in deviating if r["allowed"] == ACCEPTED)
     if expectation.kind in ("limit", "share"):
         values = [r["value"] for r in found if r["value"] is not None]
         observed = max(values, default=0.0)
     else:
         observed = float(failing)
     return Result(
-        suite.table, expectation, failing, allowed[0] if allowed else 0, observed,
-        tuple({name: r[name] for name in ROW} for r in rows),
+        suite.table, expectation, failing, deviating[0]["all"] if deviating else 0, observed,
+        tuple({name: r[name] for name in ROW} for r in rows), accepted=accepted,
     )  # fmt: skip
+
+
+def findings_of(results: Iterable[Result]) -> tuple[set[str], set[str]]:
+    """The findings of rows that are accepted, and of those that fail."""
+    told = list(results)
+    failing = {row["finding_id"] for r in told for row in r.rows} - {None}
+    return {finding for r in told for finding in r.accepted}, failing
+
+
+def in_words(detail: str) -> dict[str, Any]:
+    """A failing row of which nothing is known but what is wrong."""
+    return {**dict.fromkeys(ROW), "detail": detail}
 
 
 def result_of(own: Own) -> Result:
     """What an expectation of a project's owners came to, in the shape of ours."""
-    failing = 0 if own.passed else max(own.failing, 1)
     expectation = Expectation(own.name, "own", own.severity, own.meaning, "query")
-    return Result(own.suite, expectation, failing, 0, own.observed, ())
+    rows = tuple(map(in_words, own.details[:LISTED]))
+    return Result(
+        own.suite, expectation, own.failing, 0, own.observed, rows, is_judged=own.is_judged
+    )
 
 
 def result_rows(
@@ -150,29 +180,36 @@ def result_rows(
 
 
 def exit_status(results: Iterable[Result]) -> int:
-    """1 where a critical expectation failed, else 0."""
-    failed = [r for r in results if not r.passed and r.expectation.severity == "critical"]
-    return EXIT_FAILED if failed else EXIT_PASSED
+    """1 where a critical expectation failed, else 2 where one could not be judged, else 0."""
+    failed = [r for r in results if not r.passed]
+    if any(r.is_judged and r.expectation.severity == "critical" for r in failed):
+        return EXIT_FAILED
+    return EXIT_PASSED if all(r.is_judged for r in failed) else EXIT_NOT_JUDGED
 
 
-def text(results: list[Result]) -> str:
-    """What failed, the worst first, each with its first rows; then the sum."""
+def text(results: list[Result], told: Iterable[str] = ()) -> str:
+    """What failed, the worst first, each with its first rows; what is told; then the sum."""
     order = {"critical": 0, "warning": 1, "info": 2}
     failed = [r for r in results if not r.passed]
     lines: list[str] = []
-    for r in sorted(failed, key=lambda r: (order[r.expectation.severity], r.suite)):
+    failed.sort(key=lambda r: (order[r.expectation.severity], r.suite))
+    for r in failed:
         e = r.expectation
-        rows = counted(r.failing, "row")
-        lines.append(f"FAILED  {e.severity}  {r.suite}.{e.name}: {rows}{_limit(r)}")
+        said = f"FAILED  {e.severity}  {r.suite}.{e.name}: {counted(r.failing, 'row')}{_limit(r)}"
+        lines.append(said if r.is_judged else f"NOT JUDGED  {e.severity}  {r.suite}.{e.name}")
         lines.append(f"        {e.meaning}")
         lines += [f"        - {row_words(row)}" for row in r.rows[:SHOWN]]
-        if r.failing > SHOWN:
-            lines.append(f"        - and {r.failing - SHOWN} more")
-    lines += _next_steps(failed)
+        # Of family own a row is a value, which may be that of many.
+        more = (len(r.rows) if e.family == "own" else r.failing) - SHOWN
+        lines += [f"        - and {more} more"] if more > 0 else []
+    lines += [*told, *_next_steps(failed)]
     allowed = sum(r.allowed for r in results)
+    unjudged = sum(not r.is_judged for r in failed)
     lines.append(
         f"{len(results) - len(failed)} of {counted(len(results), 'expectation')} passed, "
-        f"{len(failed)} failed" + (f"; {counted(allowed, 'row')} may deviate" if allowed else "")
+        f"{len(failed) - unjudged} failed"
+        + (f", {unjudged} could not be judged" if unjudged else "")
+        + (f"; {counted(allowed, 'row')} may deviate" if allowed else "")
     )
     return "\n".join(lines)
 
@@ -189,9 +226,12 @@ def _next_steps(failed: Sequence[Result]) -> Iterator[str]:
     if len(same) > SHOWN:
         yield f"ONE FINDING  and {len(same) - SHOWN} more fail several of these"
     # PATH is what the operator handed over: the tables do not know where it lies.
-    if by_finding:
-        proof = f"replication-analyzer explain {min(by_finding)} PATH"
-        yield f"NEXT  the proof, from the evidence in PATH: {proof}"
+    # The first that is printed above.
+    shown = [row for r in failed for row in r.rows[:SHOWN] if row["finding_id"] is not None]
+    if shown:
+        whose = f" of incident {_printable(shown[0]['incident'])}" if shown[0]["incident"] else ""
+        proof = f"replication-analyzer explain {shown[0]['finding_id']} PATH"
+        yield f"NEXT  the proof, from the evidence{whose} in PATH: {proof}"
         yield "NEXT  what was lost and what to do now: replication-analyzer diagnose PATH"
     families = {r.expectation.family for r in failed}
     if "evidence" in families:

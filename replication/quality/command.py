@@ -41,8 +41,8 @@ def parser() -> argparse.ArgumentParser:
         description="Holds the Delta tables against the expectations of conf/expectations/ and "
         "writes what came out into expectation_results.",
         epilog="Exit status: 0 no critical expectation failed, 1 one failed, 2 the tables or the "
-        "expectations cannot be used, 4 a defect of this tool, 5 what it depends on failed and may "
-        "come back.",
+        "expectations, or one of them, cannot be used, 4 a defect of this tool, 5 what it depends "
+        "on failed and may come back.",
     )
     made.add_argument(
         "--tables", required=True, type=places.tables_folder, metavar="DIR", help=places.TABLES_HELP
@@ -55,6 +55,12 @@ def parser() -> argparse.ArgumentParser:
         "--expectations", type=Path, metavar="DIR",
         help="a folder of suites of your own, which join those of conf/expectations; an "
         "expectation with the name of one of ours is refused",
+    )  # fmt: skip
+    made.add_argument(
+        "--accepted", type=Path, metavar="FILE",
+        help="findings that somebody has handled, each with until (a day), reason and who, as TOML "
+        "([[accepted]]): until that day their rows fail nothing, and are told as accepted; read "
+        "anew at each look",
     )  # fmt: skip
     made.add_argument(
         "--read-files", action="store_true",

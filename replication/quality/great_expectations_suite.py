@@ -10,20 +10,22 @@ where `python -m` starts can end the process with status 0 and no word.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from replication.quality.suites import Suite
+from replication.quality.offline_docs import CANDIDATES
+from replication.quality.suites import SEVERITIES, Suite
+from replication.reports.inventory_words import counted
 
 SITE = "data_docs"
 # Names in a project: our rows that may fail, the tables themselves, what our suites begin with.
-CANDIDATES, TABLES, OURS = "replication_candidates", "replication_tables", "replication_"
+TABLES, OURS = "replication_tables", "replication_"
 WHOLE = "whole"
-SEVERITIES = ("critical", "warning", "info")
 
 
 class JudgeError(RuntimeError):
@@ -36,7 +38,10 @@ class ProjectError(ValueError):
 
 @dataclass(frozen=True)
 class Own:
-    """What an expectation of the project's owners came to. failing: -1 where it was not counted."""
+    """What an expectation of the project's owners came to. failing: at least 1 where it failed.
+
+    details: what failed it, in words. is_judged: not where it raised, or is of no known type.
+    """
 
     suite: str
     name: str
@@ -45,6 +50,8 @@ class Own:
     failing: int
     observed: float
     meaning: str
+    details: tuple[str, ...] = ()
+    is_judged: bool = True
 
 
 @dataclass
@@ -70,7 +77,13 @@ class Judge:
             self._context = gx.get_context(mode="ephemeral")
         else:
             self.project.mkdir(parents=True, exist_ok=True)
-            self._context = gx.get_context(mode="file", project_root_dir=self.project.absolute())
+            try:
+                self._context = gx.get_context(
+                    mode="file", project_root_dir=self.project.absolute()
+                )
+            except Exception as error:
+                told = f"the project {self.project} cannot be opened: {_first_line(error)}"
+                raise ProjectError(told) from None
         self._context.variables.progress_bars = {"globally": False}
         # Frames that a project has known before cannot be handed to it anew: it asks for a context.
         if self._known(CANDIDATES) is not None:
@@ -186,24 +199,59 @@ class Judge:
         )
         return next(iter(outcome.run_results.values()))
 
-    def own(self, tables: Iterable[str]) -> Iterator[Own]:
+    def own(self, tables: Iterable[str], versions: Mapping[str, int]) -> Iterator[Own]:
         """Runs the checkpoints that the project's owners have put beside ours, which are called by
-        tables and views."""
+        tables and views. versions: of each table, the one that all checks read."""
         import great_expectations as gx
 
         if self.project is None or self._context is None:
             return
         ours = {self._name(table) for table in tables}
-        theirs = [c for c in self._context.checkpoints.all() if c.name not in ours]
-        for gx_checkpoint in sorted(theirs, key=lambda c: c.name):
-            try:
-                outcome = gx_checkpoint.run(run_id=gx.RunIdentifier(run_name=self.run))
-            except Exception as error:
-                reason = f"checkpoint {gx_checkpoint.name} cannot be run: {str(error).strip()}"
-                yield Own(gx_checkpoint.name, "runs", "warning", False, -1, 0.0, reason)
-                continue
-            for result in outcome.run_results.values():
-                yield from (_own(result.suite_name, r) for r in result.results)
+        keys = self._context.checkpoint_store.list_keys()
+        times: Counter[tuple[str, str]] = Counter()
+        for name in sorted({key.to_tuple()[0] for key in keys} - ours):
+            # Great Expectations lists only those that it can read.
+            for each in self._of_checkpoint(name, gx.RunIdentifier(run_name=self.run), versions):
+                times[each.suite, each.name] += 1
+                again = times[each.suite, each.name]
+                yield each if again == 1 else replace(each, name=f"{each.name}#{again}")
+
+    def _of_checkpoint(self, name: str, run_id: Any, versions: Mapping[str, int]) -> Iterator[Own]:
+        """One checkpoint of theirs. What fails in it costs nothing else its result."""
+        try:
+            gx_checkpoint = self._context.checkpoints.get(name)
+        except Exception as error:
+            yield _not_run(name, f"checkpoint {name} cannot be read", "critical", error)
+            return
+        try:
+            for definition in gx_checkpoint.validation_definitions:
+                _pin(definition.asset, versions)
+            outcome = gx_checkpoint.run(run_id=run_id)
+            found = [(r.suite_name, r.results) for r in outcome.run_results.values()]
+        except Exception as error:
+            # An action of it, or one of its tables: the others are judged all the same.
+            yield _not_run(name, f"checkpoint {name} cannot be run", "warning", error)
+            found = []
+            for definition in gx_checkpoint.validation_definitions:
+                try:
+                    found.append((definition.suite.name, definition.run(run_id=run_id).results))
+                except Exception as why:
+                    what = f"validation {definition.name} cannot be run"
+                    yield _not_run(definition.name, what, "critical", why)
+        for suite, results in found:
+            yield from (_own(suite, each) for each in results)
+            yield from self._passed_over(suite)
+
+    def _passed_over(self, suite: str) -> Iterator[Own]:
+        """The expectations of a suite of theirs that Great Expectations leaves out of it: those of
+        a type that nobody has told it of."""
+        store = self._context.expectations_store
+        written = store.get(store.get_key(name=suite, id=None))["expectations"]
+        read = {each.id for each in self._context.suites.get(suite).expectations}
+        for config in written:
+            if config.id not in read:
+                why = "cannot be judged: Great Expectations knows no expectation of this type"
+                yield Own(suite, *_named(config), False, 1, 0.0, _meaning(config), (why,), False)
 
     def write_docs(self) -> Path | None:
         """Writes the Data Docs of everything that was judged; returns their first page."""
@@ -211,6 +259,18 @@ class Judge:
             return None
         self._context.build_data_docs(site_names=[SITE])
         return self.docs / "index.html"
+
+    def sites(self) -> list[Path]:
+        """The folders of Data Docs: the one that is asked for, and those of the project."""
+        if self._context is None or self.project is None:
+            return [] if self.docs is None else [self.docs]
+        backends = (
+            site.get("store_backend", {})
+            for site in self._context.variables.data_docs_sites.values()
+        )
+        root = Path(self._context.root_directory)
+        folders = [b["base_directory"] for b in backends if b.get("base_directory")]
+        return [folder for each in folders if (folder := root / each).is_dir()]
 
 
 def frame_of(suite: Suite, failing: Mapping[str, Sequence[str]]) -> pd.DataFrame:
@@ -246,16 +306,70 @@ def _passed(suite: Suite, name: str, result: Any, failing: int) -> bool:
     return bool(result.success)
 
 
+def _pin(asset: Any, versions: Mapping[str, int]) -> None:
+    """Lets one of our tables be read at its version, in this process alone: what the project keeps
+    stays as its owners made it."""
+    table = Path(getattr(asset, "data_directory", "")).name
+    if asset.datasource.name == TABLES and table in versions:
+        asset.version_as_of = versions[table]
+
+
+def _not_run(suite: str, what: str, severity: str, error: Exception) -> Own:
+    said = f"{what}: {_first_line(error)}"
+    return Own(suite, "runs", severity, False, 1, 0.0, "It can be run.", (said,), False)
+
+
+def _first_line(error: object) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def _own(suite: str, result: Any) -> Own:
-    config = result.expectation_config
+    """Whatever its type and result_format: each part of a result may be missing, or None."""
+    config, told = result.expectation_config, result.result
+    raised, passed = _raised(result), bool(result.success)
+    observed = told.get("observed_value")
+    count = told.get("unexpected_count")
+    if count is None and config.type == "unexpected_rows_expectation":
+        count = observed
+    number = _number(count if observed is None else observed)
+    failing = 0 if passed else max(int(count or 0), 1)
+    details: tuple[str, ...] = ()
+    if raised is not None:
+        details = (f"cannot be judged: {_first_line(raised)}",)
+    elif not passed:
+        details = tuple(_details(str(config.kwargs.get("column", "value")), told))
+    return Own(
+        suite, *_named(config), passed, failing, number, _meaning(config), details, raised is None
+    )
+
+
+def _named(config: Any) -> tuple[str, str]:
+    """Name and severity of an expectation."""
     column = config.kwargs.get("column")
     name = str((config.meta or {}).get("name") or config.type) + (f"({column})" if column else "")
-    raised = _raised(result)
-    observed = result.result.get("observed_value")
-    number = isinstance(observed, int | float) and not isinstance(observed, bool)
     severity = getattr(config.severity, "value", config.severity)
-    return Own(
-        suite, name, severity if severity in SEVERITIES else "critical", bool(result.success),
-        int(result.result.get("unexpected_count", -1)), float(observed) if number else 0.0,
-        f"cannot be judged: {raised}" if raised else str(config.description or config.kwargs),
-    )  # fmt: skip
+    return name, severity if severity in SEVERITIES else "critical"
+
+
+def _meaning(config: Any) -> str:
+    asked = [f"{key} = {value!r}" for key, value in config.kwargs.items() if key != "batch_id"]
+    return str(config.description or f"{config.type}: {', '.join(asked)}")
+
+
+def _details(column: str, told: Mapping[str, Any]) -> Iterator[str]:
+    """The values that fail, as far as the result has them, or what was observed."""
+    for each in told.get("partial_unexpected_counts") or ():
+        yield f"{column} = {each['value']!r}: {counted(each['count'], 'row')}"
+    if told.get("partial_unexpected_counts"):
+        return
+    for value in told.get("partial_unexpected_list") or ():
+        yield f"{column} = {value!r}"
+    if told.get("observed_value") is not None:
+        yield f"observed {told['observed_value']}"
+
+
+def _number(value: Any) -> float:
+    try:
+        return 0.0 if value is None else float(value)
+    except (TypeError, ValueError):
+        return 0.0

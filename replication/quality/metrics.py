@@ -10,6 +10,9 @@ from prometheus_client import CollectorRegistry, Gauge, start_http_server, write
 
 from replication.quality.checks import Result
 
+# Of each expectation; the table expectation_results has all.
+MOST_TOPICS = 50
+
 
 class Metrics:
     """tables: their folder. where: a port that is scraped, a file that node_exporter's textfile
@@ -19,7 +22,8 @@ class Metrics:
         self.registry, self.tables, self.where = CollectorRegistry(), tables, where
         self.failed = Gauge(
             "replication_expectation_failed", "1: it failed at the last look; 0: it passed",
-            ["tables", "severity", "suite", "expectation"], registry=self.registry,
+            ["tables", "severity", "suite", "expectation", "cluster", "topic"],
+            registry=self.registry,
         )  # fmt: skip
         self.checked = Gauge(
             "replication_quality_checked_timestamp_seconds",
@@ -31,16 +35,19 @@ class Metrics:
         if isinstance(where, int):
             start_http_server(where, registry=self.registry)
 
-    def show(self, results: Iterable[Result], at: float) -> None:
-        """What came out of a look. at: seconds since the Unix epoch. OSError: the file cannot be
-        written."""
-        told: dict[tuple[str, ...], Result] = {
-            (self.tables, r.expectation.severity, r.suite, r.expectation.name): r for r in results
-        }
-        for labels, r in told.items():
-            self.failed.labels(*labels).set(not r.passed)
-        for labels in self._told - told.keys():
-            self.failed.remove(*labels)
+    def show(self, results: Iterable[Result], clusters: list[str], at: float) -> None:
+        """What came out of a look. clusters: those of the tables, for what fails by no row of one.
+        at: seconds since the Unix epoch. OSError: the file cannot be written."""
+        told: dict[tuple[str, ...], Result] = {}
+        for r in results:
+            labels = (self.tables, r.expectation.severity, r.suite, r.expectation.name)
+            named = {(row["cluster_id"] or "", row["topic"]) for row in r.rows if row["topic"]}
+            for where in sorted(named)[:MOST_TOPICS] or [(", ".join(clusters), "")]:
+                told[*labels, *where] = r
+        for each, r in told.items():
+            self.failed.labels(*each).set(not r.passed)
+        for each in self._told - told.keys():
+            self.failed.remove(*each)
         self._told = set(told)
         self.checked.labels(self.tables).set(at)
         if isinstance(self.where, Path):

@@ -2,8 +2,9 @@
 
 import re
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -138,17 +139,31 @@ def check_names(suite: Suite, known: Collection[str]) -> None:
         raise SuiteError(f"{whose} asks for {name}: no such table or view{near}")
 
 
+def file_of(path: Path) -> dict[str, Any]:
+    """What a file of TOML says. Raises SuiteError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SuiteError(f"{path}: is no text in UTF-8 (byte {error.start})") from None
+    except OSError as error:
+        raise SuiteError(f"{path}: {error.strerror}") from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"at line (\d+)", str(error))
+        line = f": {text.splitlines()[int(place[1]) - 1].strip()}" if place else ""
+        raise SuiteError(f"{path} is no TOML: {error}{line}") from None
+
+
 def suite_of(path: Path) -> Suite:
     """The suite of one file. Raises SuiteError."""
-    try:
-        text = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SuiteError(f"{path}: {error}") from None
+    text = file_of(path)
     about, listed = text.pop("about", None), text.pop("expectation", None)
-    if text:
-        raise SuiteError(f"{path}: unknown key {min(text)!r}; known: about, expectation")
-    if not isinstance(about, str) or not isinstance(listed, list) or not listed:
-        raise SuiteError(f"{path}: needs about, a text, and at least one [[expectation]]")
+    check_keys(str(path), text, (), ("about", "expectation"))
+    if not isinstance(about, str):
+        raise SuiteError(f'{path}: needs about = "..", before the first [[expectation]]')
+    if not isinstance(listed, list) or not listed or not all(type(e) is dict for e in listed):
+        raise SuiteError(f"{path}: needs at least one [[expectation]], in two pairs of brackets")
     expectations = tuple(_expectation(path, entry) for entry in listed)
     names = [e.name for e in expectations]
     twice = sorted({n for n in names if names.count(n) > 1})
@@ -159,41 +174,67 @@ def suite_of(path: Path) -> Suite:
 
 def _expectation(path: Path, entry: dict[str, Any]) -> Expectation:
     where = f"{path}: expectation {entry.get('name', '?')!r}"
-    kind = entry.get("kind")
-    if kind not in NEEDS:
-        raise SuiteError(f"{where}: kind {kind!r} is none of {', '.join(NEEDS)}")
+    if "kind" not in entry:
+        raise SuiteError(f"{where} lacks kind: one of {', '.join(NEEDS)}")
+    kind = _one_of(where, entry, "kind", tuple(NEEDS))
     given = dict(entry)
-    allowed = tuple(_allowed(where, a) for a in given.pop("allowed", []))
+    deviations = given.pop("allowed", [])
+    if not isinstance(deviations, list):
+        raise SuiteError(f"{where}: allowed is written [[expectation.allowed]]")
+    allowed = tuple(_allowed(where, a) for a in deviations)
     wanted = COMMON | NEEDS[kind]
-    missing = sorted(wanted - set(given))
-    surplus = sorted(set(given) - wanted - MAY_HAVE.get(kind, set()))
-    if missing or surplus:
-        problem = f"lacks {missing[0]}" if missing else f"has an unknown key {surplus[0]}"
-        raise SuiteError(f"{where}, kind {kind}: {problem}")
-    _typed(where, given)
+    check_keys(f"{where}, kind {kind}", given, wanted, MAY_HAVE.get(kind, set()) | {"allowed"})
+    check_types(where, given)
     for key, words in (("family", FAMILIES), ("severity", SEVERITIES)):
-        if given[key] not in words:
-            raise SuiteError(f"{where}: {key} {given[key]!r} is none of {', '.join(words)}")
+        _one_of(where, given, key, words)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", given["name"]):
         raise SuiteError(f"{where}: a name is lower case letters, digits and _")
     given["columns"] = tuple(given.get("columns", ()))
     return Expectation(**given, allowed=allowed)
 
 
-def _typed(where: str, given: dict[str, Any]) -> None:
+def check_keys(
+    where: str, given: Mapping[str, Any], wanted: Collection[str], may_have: Collection[str] = ()
+) -> None:
+    """Raises SuiteError where a key is unknown, or one that is wanted is not there. Of one that is
+    misspelt both is so: it is told as unknown."""
+    for key in sorted(set(given) - {*wanted, *may_have}):
+        near = did_you_mean(key, sorted({*wanted, *may_have}))
+        raise SuiteError(f"{where}: has an unknown key {key}{near}")
+    for key in sorted(set(wanted) - set(given)):
+        raise SuiteError(f"{where}: lacks {key}")
+
+
+def _one_of(where: str, given: dict[str, Any], key: str, words: tuple[str, ...]) -> str:
+    value = given[key]
+    if value not in words:
+        near = did_you_mean(str(value), words)
+        raise SuiteError(f"{where}: {key} {value!r} is none of {', '.join(words)}{near}")
+    return str(value)
+
+
+def check_types(where: str, given: Mapping[str, Any]) -> None:
+    """Raises SuiteError where a value is not of the type that its key has."""
     for key, value in given.items():
         if key == "at_most":
             good = isinstance(value, int | float) and not isinstance(value, bool)
+            wanted = "a number without quotes"
+        elif key == "until":
+            good = type(value) is date
+            wanted = "a day without quotes, like 2026-12-31"
         elif key == "columns":
             good = isinstance(value, list) and bool(value) and all(type(v) is str for v in value)
+            wanted = 'a list of texts, like ["topic", "partition"]'
         else:
             good = isinstance(value, str) and bool(value.strip())
+            wanted = "a text in quotes"
         if not good:
-            raise SuiteError(f"{where}: {key} = {value!r} does not fit")
+            raise SuiteError(f"{where}: {key} is {wanted}, not {value!r}")
 
 
 def _allowed(where: str, entry: Any) -> AllowedDeviation:
-    if not isinstance(entry, dict) or set(entry) != {"where", "reason"}:
-        raise SuiteError(f"{where}: an allowed deviation has where and reason, nothing else")
-    _typed(where, entry)
+    if not isinstance(entry, dict):
+        raise SuiteError(f"{where}: an allowed deviation has where and reason")
+    check_keys(f"{where}, an allowed deviation", entry, ("where", "reason"))
+    check_types(where, entry)
     return AllowedDeviation(**entry)

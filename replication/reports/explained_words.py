@@ -1,10 +1,18 @@
-"""`explain CAUSE` and `explain ASSUMPTION`: what a word of the answer means, as a page of text."""
+"""`explain WORD`: what a word of the answer or of the tables means, as a page of text.
 
+Causes and assumptions have pages of their own; of the other words of an answer VALUES has the
+meaning, and of tables and columns schemas/ has it.
+"""
+
+import json
+import re
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from replication.paths import project_root
 from replication.protocol.histories.assumptions import ASSUMPTIONS, Assumption
 from replication.reports.inventory_words import counted
 from replication.reports.vocabulary import CAUSE_WORDS, name, offsets
@@ -96,19 +104,130 @@ CAUSES = {
     ),
 }
 
+# Column -> what its words mean, as docs/answers.md has it.
+VALUES = {
+    "verdict": {
+        "HOLDS": "every history that fits the evidence keeps the promise",
+        "VIOLATED": "every history that fits the evidence breaks the promise",
+        "UNKNOWN": "histories of both kinds fit; settled_by names what would decide it",
+    },
+    "invariant": {
+        "committed_records_survive": "a record is absent from the log of a later valid leader, "
+        "was not lawfully removed, and had been below the high watermark of a valid leader or "
+        "acknowledged by one with acks=all; also where a still later leader has it again "
+        "(status `recovered`)",
+        "acknowledged_records_survive": "the same happened to a record that was acknowledged "
+        "with any acks but 0",
+        "consumed_records_survive": "a record that a consumer was given is absent from the log, "
+        "or another one is in its place",
+        "log_matching": "two replicas hold different records at one offset, and the difference "
+        "is `settled`",
+        "single_leader_per_epoch": "two brokers took, or were given, the leadership of one "
+        "leader epoch",
+        "leader_epochs_monotonic": "a later record of the controller carries a lower leader epoch",
+        "leader_in_isr": "a record of the controller names a leader outside its ISR",
+        "isr_within_assignment": "a record of the controller has a replica in the ISR that is "
+        "not assigned",
+        "leader_high_watermark_monotonic": "the high watermark of a leader fell within one "
+        "leader epoch and one life of the broker; up to Kafka 2.3 two requests at once may set "
+        "it back for a moment, which is no violation",
+        "high_watermark_within_log": "the high watermark of a broker that was stopped lies past "
+        "the end of its log",
+        "version_conformance": "a replica did what the rules of its own Kafka release exclude",
+    },
+    "evidence": {
+        "traced": "each step of the brokers is known as an event",
+        "forensic": "the steps are inferred from logs, directories and lines",
+    },
+    "tier": {
+        "consumed": "a consumer was given it",
+        "acknowledged_by_isr": "acknowledged with acks=all",
+        "committed": "below a valid high watermark; acknowledged with acks=1, or not known whether "
+        "it was",
+        "acknowledged_by_leader": "acknowledged with acks=1",
+        "never_acknowledged": "below a valid high watermark, and no producer was told of it (with "
+        "`--all-producers` only)",
+        "undetermined": "the tier hangs on acknowledgements that are declared missing",
+    },
+    "status": {
+        "lost": "absent from the leader and from every replica assigned since the write",
+        "recoverable": "a replica, or a directory set aside, holds it outside the leader's "
+        "history; `destroyed_when` says what would end that",
+        "recovered": "gone from one leader, back in a later one",
+        "undetermined": "whether it is elsewhere, or back, is not known; replicas that may hold it "
+        "are named",
+    },
+    "contract": {
+        "broken": "Kafka had promised, under the settings of that time, to keep the records",
+        "not_promised": "the settings of that time permit the loss: an acks=1 failover, an unclean "
+        "election that was allowed, storage loss on at least `min.insync.replicas` members",
+        "unknown": "settings, cause or promise are not known",
+    },
+    "status of a divergence": {
+        "settled": "the difference stays: no truncation of this release removes it",
+        "pending": "the logs differ, and that the difference stays is not certain for all of these "
+        "offsets: the next truncation removes it, or may remove it where the leader's log or the "
+        "release is not known; or compaction or retention may have removed one side; or the "
+        "histories leave open at which offset it ends",
+        "header_mismatch": "equal bytes under different leader epochs, which no checksum covers: "
+        "the verdict is UNKNOWN",
+    },
+}
+# A word of a column, in the sentence that says what the column holds.
+WORD = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b")
+
 
 def explained(word: str) -> str | None:
-    """The page of a cause or of an assumption; None where the word is neither."""
-    if word in CAUSES:
-        return _of_cause(word, CAUSES[word])
-    if word in ASSUMPTIONS:
-        return _of_assumption(ASSUMPTIONS[word])
-    return None
+    """The pages of a word, one for each thing that it means; None where it has none."""
+    pages = [_of_cause(word, CAUSES[word])] if word in CAUSES else []
+    pages += [_of_assumption(ASSUMPTIONS[word])] if word in ASSUMPTIONS else []
+    for column, meanings in VALUES.items():
+        if word in meanings:
+            pages.append(_page(f"{word}: a {column}", ("it means", meanings[word])))
+    tables, columns, said_of = _schemas()
+    if word in tables:
+        asked = ("ask", f"SELECT * FROM {word}")
+        pages.append(_page(f"{word}: a table or view", ("it holds", tables[word]), asked))
+    told = columns.get(word)
+    if told is None and not pages:
+        told = said_of.get(word)
+    if told is not None:
+        what = "a column" if word in columns else "a word in a column"
+        rows = [(", ".join(names), meaning) for meaning, names in told.items()]
+        values = VALUES.get(word, {})
+        rows += [(value, meaning) for value, meaning in values.items()]
+        pages.append(_page(f"{word}: {what}", *rows))
+    return "\n".join(pages) or None
 
 
 def words() -> list[str]:
     """Every word that has a page."""
-    return [*CAUSES, *ASSUMPTIONS]
+    tables, columns, said_of = _schemas()
+    values = [value for meanings in VALUES.values() for value in meanings]
+    return [*CAUSES, *ASSUMPTIONS, *values, *tables, *columns, *said_of]
+
+
+# Word -> meaning -> the places that it is the meaning of.
+Meanings = dict[str, dict[str, list[str]]]
+
+
+@cache
+def _schemas() -> tuple[dict[str, str], Meanings, Meanings]:
+    """Of schemas/: what each table holds, what each column means, and which columns name a word
+    with an underline among what they hold."""
+    tables: dict[str, str] = {}
+    columns: Meanings = {}
+    said_of: Meanings = {}
+    for path in sorted((project_root() / "schemas").glob("*.json")):
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        tables[schema["table"]] = schema["about"]
+        for column in schema["columns"]:
+            meaning = column["meaning"]
+            columns.setdefault(column["name"], {}).setdefault(meaning, []).append(schema["table"])
+            for word in set(WORD.findall(meaning)):
+                place = f"{schema['table']}.{column['name']}"
+                said_of.setdefault(word, {}).setdefault(meaning, []).append(place)
+    return tables, columns, said_of
 
 
 def _of_cause(word: str, page: CausePage) -> str:
@@ -135,20 +254,30 @@ def _of_assumption(assumption: Assumption) -> str:
 def _page(title: str, *rows: tuple[str, str]) -> str:
     lines = [title]
     for label, text in rows:
+        first = f"  {label + ':':<20}"
+        if len(label) > 18:
+            lines += textwrap.wrap(f"{label}:", WIDTH, initial_indent="  ", subsequent_indent="  ")
+            first = " " * 22
         lines += textwrap.wrap(
-            text.replace("`", ""), WIDTH, initial_indent=f"  {label + ':':<20}",
+            text.replace("`", ""), WIDTH, initial_indent=first,
             subsequent_indent=" " * 22, break_on_hyphens=False,
         )  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
+def is_of_rows(word: str) -> bool:
+    """Whether a word applies to rows of an answer, and is not the name of a table or column."""
+    return word in {*CAUSES, *ASSUMPTIONS, *(v for known in VALUES.values() for v in known)}
+
+
 def in_evidence(word: str, answer: dict[str, Any]) -> Iterable[str]:
-    """A line for each row of an answer that has the cause or rests on the assumption."""
+    """A line for each row of an answer to which a word applies: a cause, an assumption, a value."""
     for loss in answer["losses"]:
-        if word in (loss["cause"], *loss["causes"]) or word in loss["assuming"]:
+        single = (loss[column] for column in ("cause", "tier", "status", "contract"))
+        if word in (*single, *loss["causes"], *loss["assuming"]):
             where = f"{name(loss)} {offsets(loss['first_offset'], loss['end_offset'])}"
             told = counted(loss["records"], "record")
             yield f"  {where}: {told} {loss['status']}, finding {loss['finding_id']}"
     for verdict in answer["verdicts"]:
-        if word in verdict["assuming"]:
+        if word in (verdict["verdict"], verdict["evidence"], *verdict["assuming"]):
             yield f"  {name(verdict)} {verdict['invariant']}: {verdict['verdict']}"

@@ -6,7 +6,8 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from replication.spark import contracts
-from replication.spark.tables import RESULTS, Store, TablesError
+from replication.spark.other_writers import RESULTS
+from replication.spark.tables import Store, TablesError
 
 
 def append(store: Store, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -26,7 +26,7 @@ from replication.spark.analyzer_version import analyzer_version
 from replication.spark.answer_tables import LATE, Outcome
 from replication.spark.ending import Stop
 from replication.spark.fold_batch import fold_events
-from replication.spark.ingest import marked, query_id, triggered
+from replication.spark.ingest import begun, marked, query_id
 from replication.spark.progress import Progress
 from replication.spark.runs import Run
 from replication.spark.settings import Settings
@@ -78,11 +78,7 @@ class Fold:
 
     def start(self) -> StreamingQuery:
         """Starts the query."""
-        writer = (
-            self.folded().writeStream.queryName(QUERY).foreachBatch(self.take).outputMode("append")
-        )
-        writer = writer.option("checkpointLocation", self.run.spark_location)
-        return triggered(writer, self.settings).start()
+        return begun(self.folded(), QUERY, self)
 
     def folded(self) -> DataFrame:
         """What comes out of the stateful operator, in the frame of OUT_DDL."""

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -45,15 +45,8 @@ class Ingest:
 
     def start(self, source: KafkaSource | str) -> StreamingQuery:
         """Starts the query. source: a Kafka topic, or the folder of the admitted slices' notes."""
-        if isinstance(source, KafkaSource):
-            frame = kafka_frame(self.spark, source, self.settings).drop("key")
-        else:
-            reader = self.spark.readStream.schema(SLICE_DDL).format("json")
-            limit = self.settings.max_files_per_trigger
-            frame = reader.option("maxFilesPerTrigger", limit).load(event_frames.as_one(source))
-        writer = frame.writeStream.queryName(QUERY).foreachBatch(self.take)
-        writer = writer.option("checkpointLocation", self.run.spark_location)
-        return triggered(writer, self.settings).start()
+        frame = followed(self.spark, source, self.settings).drop("key")
+        return begun(frame, QUERY, self)
 
     def take(self, frame: DataFrame, micro_batch_id: int) -> None:
         """Writes one micro-batch: its events, then its quarantine, then its row of `_batches`."""
@@ -118,8 +111,13 @@ class Ingest:
         return dict(seen.get)
 
 
-def kafka_frame(spark: SparkSession, source: KafkaSource, settings: Settings) -> DataFrame:
-    """The records of a topic as they come: key, value, topic, partition, offset."""
+def followed(spark: SparkSession, source: KafkaSource | str, settings: Settings) -> DataFrame:
+    """The records of a topic as they come (key, value, topic, partition, offset), or the slices of
+    files that are admitted. source: that topic, or the folder of the slices' notes."""
+    if not isinstance(source, KafkaSource):
+        reader = spark.readStream.schema(SLICE_DDL).format("json")
+        limit = settings.max_files_per_trigger
+        return reader.option("maxFilesPerTrigger", limit).load(event_frames.as_one(source))
     options = {
         **source.options,
         "kafka.bootstrap.servers": source.bootstrap_servers,
@@ -147,9 +145,22 @@ def query_id(session: SparkSession) -> str:
     return found
 
 
-def triggered(writer: Any, settings: Settings) -> Any:
-    """A stream writer with the trigger of the settings."""
-    seconds = settings.interval_seconds
+class Query(Protocol):
+    """What follows a frame, micro-batch by micro-batch."""
+
+    run: Run
+    settings: Settings
+
+    def take(self, frame: DataFrame, micro_batch_id: int) -> None:
+        """Takes one."""
+
+
+def begun(frame: DataFrame, name: str, query: Query) -> StreamingQuery:
+    """A query over a frame, with the trigger of its settings."""
+    seconds = query.settings.interval_seconds
+    writer = frame.writeStream.queryName(name).foreachBatch(query.take)
+    writer = writer.option("checkpointLocation", query.run.spark_location)
     if seconds is None:
-        return writer.trigger(availableNow=True)
-    return writer.trigger(processingTime=f"{max(1, round(seconds * 1000))} milliseconds")
+        return writer.trigger(availableNow=True).start()
+    milliseconds = max(1, round(seconds * 1000))
+    return writer.trigger(processingTime=f"{milliseconds} milliseconds").start()

@@ -30,9 +30,8 @@ from replication.reports.inventory_words import counted
 from replication.spark import quarantine
 from replication.spark.alerting import Alerting
 from replication.spark.ending import Stop
-from replication.spark.event_files import REFUSED, SLICE_DDL, Slice, lines_of, still_readable
-from replication.spark.event_frames import as_one
-from replication.spark.ingest import KafkaSource, kafka_frame, query_id, triggered
+from replication.spark.event_files import REFUSED, Slice, lines_of, still_readable
+from replication.spark.ingest import KafkaSource, begun, followed, query_id
 from replication.spark.progress import Progress
 from replication.spark.refused_rows import Entries, raw_text
 from replication.spark.runs import Run
@@ -104,15 +103,9 @@ class Live:
 
     def start(self) -> StreamingQuery:
         """Starts the query."""
-        if isinstance(self.source.where, KafkaSource):
-            frame = kafka_frame(self.spark, self.source.where, self.settings)
-        else:
-            reader = self.spark.readStream.schema(SLICE_DDL).format("json")
-            limit = self.settings.max_files_per_trigger
-            frame = reader.option("maxFilesPerTrigger", limit).load(as_one(str(self.notes)))
-        writer = frame.writeStream.queryName(QUERY).foreachBatch(self.take)
-        writer = writer.option("checkpointLocation", self.run.spark_location)
-        return triggered(writer, self.settings).start()
+        topic = self.source.where
+        source = topic if isinstance(topic, KafkaSource) else str(self.notes)
+        return begun(followed(self.spark, source, self.settings), QUERY, self)
 
     def take(self, frame: DataFrame, micro_batch_id: int) -> None:
         """Joins one micro-batch; its refusals and its row of `_batches` are written last."""

@@ -17,7 +17,7 @@ from typing import Any
 from replication.places import Place, rename
 from replication.spark import checkpoint_files
 from replication.spark.lease import Lease
-from replication.spark.tables import START, Store, TablesError, Writer
+from replication.spark.tables import BATCHES, START, Store, TablesError, Writer
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def enter(
     tables and checkpoint do not belong together, or such a setting has changed.
     """
     folder = checkpoint_dir / query
-    newest = store.newest_batches().get(query)
+    newest = _newest(store, query)
     noted = _noted(folder)
     fixed = {**(fixed or {}), "incident": incident}
     if noted is None:
@@ -94,6 +94,16 @@ def enter(
     if newest["micro_batch_id"] > START:
         _check_checkpoint(store, folder, newest["micro_batch_id"])
     return run.leased(store)
+
+
+def _newest(store: Store, query: str) -> Any:
+    """The newest row of `_batches` of a query, None where there is none. Raises TablesError where
+    others have changed that table: without its rows a run would start over what it has written.
+    """
+    others = store.changed_by_others((BATCHES,))
+    if others:
+        raise TablesError(f"{store.folder}: {others[0]}")
+    return store.newest_batches().get(query)
 
 
 def _check_tables(store: Store, newest: Any) -> None:
@@ -134,7 +144,7 @@ def bounded(store: Store, query: str, new_run: str | None, incident: str | None 
     One of an incident that the tables do not hold yet is called by the incident's name. Raises
     TablesError where the tables hold the answers of another run and no new one is named.
     """
-    newest = store.newest_batches().get(query)
+    newest = _newest(store, query)
     if newest is not None and new_run is None:
         if incident is None or store.holds(incident):
             whose = "" if incident is None else f" of incident {incident}"

@@ -50,16 +50,17 @@ from replication.spark.log_files import (
     newest_version,
     opened,
 )
-from replication.spark.other_writers import BY_QUERIES, OtherCommit, made_by_others
+from replication.spark.other_writers import (
+    BY_QUERIES,
+    RETENTION,
+    OtherCommit,
+    made_by_others,
+)
 from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows, is_made
 
 BATCHES = "_batches"
-# What checks are written after the fact belongs to no micro-batch: readers see all of it.
-RESULTS = "expectation_results"
 # What the fold hands over to itself: written, and read once, by no figures.
 REFOLDS = "_refolds"
-# The word for a query in rows of `_batches` that say what maintenance has deleted.
-RETENTION = "retention"
 ROWS = "rows/"
 # So many commits of a table until Delta puts what they come to into one file.
 CHECKPOINT_EVERY = 100
@@ -540,7 +541,7 @@ class Store:
     def look(self, table: str, since: int | None = None) -> None:
         """Looks at what was committed to a table since the last look. since: where the first look
         begins, by default now. Raises TablesError where others have changed rows."""
-        if table not in BY_QUERIES:
+        if table not in BY_QUERIES and table != BATCHES:
             return
         known = self._looked_at.get(table, since)
         if known is None:
@@ -556,10 +557,11 @@ class Store:
         except DamagedError as error:
             raise TablesError(str(error)) from None
 
-    def changed_by_others(self) -> list[OtherCommit]:
-        """The commits of any table that this tool has not made, by table."""
-        names = [t.name for t in contracts.tables().values() if t.written != "view"]
-        there = [table for n in names if ((table := self.folder / n) / "_delta_log").is_dir()]
+    def changed_by_others(self, tables: Iterable[str] | None = None) -> list[OtherCommit]:
+        """The commits of any table, or of those given, that this tool has not made, by table."""
+        if tables is None:
+            tables = [t.name for t in contracts.tables().values() if t.written != "view"]
+        there = [table for n in tables if ((table := self.folder / n) / "_delta_log").is_dir()]
         return [commit for table in there for commit in made_by_others(table, None)[0]]
 
     def sums(self, run: str, query: str) -> dict[str, int]:

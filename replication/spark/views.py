@@ -17,18 +17,14 @@ from replication.places import Place
 from replication.spark import contracts, dialects, session
 from replication.spark.cut import Cut, cut_of, newest_of
 from replication.spark.failures import first_cause
-from replication.spark.tables import BATCHES, RESULTS, Store, TablesError
+from replication.spark.other_writers import RESULTS, SPARK_SQL
+from replication.spark.tables import BATCHES, Store, TablesError
 
 EXIT_OK = 0
 # The commits that this tool has not made, one a row in words: for the checks alone.
 OTHERS = "commits_of_others"
 SCRIPT = "views.sql"
 QUESTIONS = "conf/questions.sql"
-# Temporary views need no metastore; without this spark-sql leaves one where it starts.
-SPARK_SQL = (
-    "spark-sql --properties-file conf/spark-defaults.conf "
-    "--conf spark.sql.catalogImplementation=in-memory"
-)
 
 
 @dataclass(frozen=True)
@@ -50,6 +46,11 @@ class Opened:
         if table not in self._frames:
             self._frames[table] = self.store.at_cut(table, self.cut)
         return self._frames[table]
+
+    def versions(self) -> dict[str, int]:
+        """The version of each table that is read here."""
+        there = [table for table in stored() if _is_table(self.store.folder / table)]
+        return {t: self.cut[t] if t in self.cut else self.store.version(t) for t in there}
 
     def register(self, keep_below: int = 0, asked: str | None = None) -> dict[str, str]:
         """Makes each table and documented view a temporary view; returns name -> view's name.
@@ -136,7 +137,9 @@ def opened(spark: SparkSession, folder: Place) -> Opened:
     rows = store.batches(batches)
     fold = newest_of(row for row in rows if row["micro_batch_id"] >= 0).get("fold")
     if fold is None:
-        raise TablesError(f"{folder} is empty: nothing has been folded into it yet")
+        others = store.changed_by_others()
+        told = others[0] if others else "nothing has been folded into it yet"
+        raise TablesError(f"{folder} is empty: {told}")
     cut = cut_of(rows, folder)
     cut[BATCHES] = batches
     found = Opened(store, cut, fold["run"], fold["micro_batch_id"])

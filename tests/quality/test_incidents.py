@@ -18,7 +18,8 @@ from replication.quality.checks import Result
 from replication.quality.great_expectations_suite import Judge
 from replication.spark import views
 from replication.spark.ending import Stop
-from replication.spark.tables import RESULTS, Store
+from replication.spark.other_writers import RESULTS
+from replication.spark.tables import Store
 from tests.quality.conftest import EXPECTED, INCIDENTS, incident_of
 from tests.spark.event_rows import made_trace
 from tests.spark.jobs_in_process import run_replay, run_stream, waited_for

@@ -19,10 +19,11 @@ from replication.quality.candidates import ROW
 from replication.quality.checks import Result
 from replication.quality.command import Every, parser
 from replication.quality.great_expectations_suite import Judge
-from replication.quality.metrics import Metrics
-from replication.quality.suites import Expectation, Suite, SuiteError
+from replication.quality.metrics import MOST_TOPICS, Metrics
+from replication.quality.suites import Expectation, Suite
 from replication.spark import expectation_results
-from replication.spark.tables import RESULTS, Store
+from replication.spark.other_writers import RESULTS
+from replication.spark.tables import Store
 from tests.spark.questions import questions
 
 RULES = project_root() / "conf" / "prometheus" / "alerts.yml"
@@ -37,7 +38,7 @@ def outcome(name: str, severity: str, failing: int, family: str = "health", **ro
 def test_what_failed_names_the_next_step_and_what_is_one_finding() -> None:
     said = checks.text(
         [
-            outcome("a", "critical", 1, finding_id="f1"),
+            outcome("a", "critical", 1, finding_id="f1", incident="may"),
             outcome("b", "warning", 2, finding_id="f1"),
             outcome("c", "warning", 1, finding_id="f2"),
             outcome("d", "warning", 1, "evidence"),
@@ -46,7 +47,9 @@ def test_what_failed_names_the_next_step_and_what_is_one_finding() -> None:
     )
     assert "ONE FINDING  f1 fails 2 of these: verdicts.a, verdicts.b\n" in said
     assert "f2 fails" not in said
-    assert "explain f1 PATH\n" in said
+    assert (
+        "from the evidence of incident may in PATH: replication-analyzer explain f1 PATH\n" in said
+    )
     assert "diagnose PATH\n" in said
     assert "collect PATH\n" in said
     assert "into new tables" not in said
@@ -54,31 +57,64 @@ def test_what_failed_names_the_next_step_and_what_is_one_finding() -> None:
     assert "into new tables" in checks.text([outcome("e", "info", 1, "integrity")])
 
 
+def test_the_finding_of_the_next_step_is_one_that_is_printed() -> None:
+    late = outcome("z", "critical", 1, finding_id="f9")
+    said = checks.text([outcome("a", "warning", 1, finding_id="f1"), late])
+    assert said.index("finding f9") < said.index("explain f9 PATH")
+    assert "explain f1" not in said
+
+
 def test_metrics_are_written_to_a_file_or_served(tmp_path: Path) -> None:
     file = tmp_path / "quality.prom"
     metrics = Metrics("/share/tables", file)
-    metrics.show([outcome("a", "critical", 1), outcome("b", "warning", 0)], 12.5)
-    metrics.show([outcome("a", "critical", 0), outcome("c", "warning", 2)], 13.5)
+    metrics.show([outcome("a", "critical", 1), outcome("b", "warning", 0)], [], 12.5)
+    metrics.show([outcome("a", "critical", 0), outcome("c", "warning", 2)], [], 13.5)
     text = file.read_text()
     told = dict(
-        re.findall(r'^replication_expectation_failed\{expectation="(\w)",.*\} (\S+)', text, re.M)
+        re.findall(r'^replication_expectation_failed\{.*expectation="(\w)",.*\} (\S+)', text, re.M)
     )
     assert told == {"a": "0.0", "c": "1.0"}
     assert 'replication_quality_checked_timestamp_seconds{tables="/share/tables"} 13.5' in text
     assert generate_latest(metrics.registry).decode() == text
 
 
+def test_a_failed_check_names_cluster_and_topic_as_far_as_its_rows_do() -> None:
+    metrics = Metrics("/share/tables", None)
+    there = {"topic": "t", "cluster_id": "k", "partition": 0}
+    many = outcome("many", "info", 1)
+    rows = tuple({**dict.fromkeys(ROW), "topic": f"t{n}", "cluster_id": "k"} for n in range(99))
+    metrics.show(
+        [
+            outcome("a", "critical", 2, **there),
+            outcome("b", "warning", 1),
+            outcome("c", "info", 0),
+            replace(many, failing=99, rows=rows),
+        ],
+        ["k", "l"],
+        1.0,
+    )
+    text = generate_latest(metrics.registry).decode()
+    told = re.findall(r'failed\{cluster="(.*?)",expectation="(\w)",.*topic="(.*?)"\} (\S+)', text)
+    assert told == [
+        ("k", "a", "t", "1.0"), ("k, l", "b", "", "1.0"), ("k, l", "c", "", "0.0"),
+    ]  # fmt: skip
+    assert text.count('expectation="many"') == MOST_TOPICS
+
+
 @pytest.mark.parametrize("severity", suites.SEVERITIES)
 def test_a_failed_check_is_an_alert(severity: str) -> None:
     metrics = Metrics("/share/tables", None)
-    metrics.show([outcome("a", severity, 1)], 12.5)
+    metrics.show([outcome("a", severity, 1, topic="t", cluster_id="k")], ["k"], 12.5)
     text = generate_latest(metrics.registry).decode()
     rules = YAML(typ="safe").load(RULES.read_text())["groups"][0]["rules"]
     ours = [r for r in rules if "replication_expectation_failed" in r["expr"]]
     names = {
         n
         for r in ours
-        for n in re.findall(r"replication_expect\w+|\b(?:severity|suite|tables)\b", r["expr"])
+        for told in (r["expr"], r["annotations"]["summary"])
+        for n in re.findall(
+            r"replication_expect\w+|\b(?:severity|suite|tables|cluster|topic)\b", told
+        )
     }
     assert all(name in text for name in names)
     told = [r["labels"]["severity"] for r in ours if f'severity="{severity}"' in r["expr"]]
@@ -196,7 +232,18 @@ def test_sql_that_cannot_be_asked_names_its_expectation(
     suite = Suite("numbers", "x", tuple(good))
     assert all(r.passed for r in checks.run(spark, [suite], names, Judge("good")))
     suite = Suite("numbers", "x", (*good[:2], broken, *good[2:]))
-    with pytest.raises(SuiteError, match=r"^numbers\.mine does not fit its tables: ") as refused:
-        checks.run(spark, [suite], names, Judge("broken"))
-    assert told in str(refused.value)
-    assert "\n" not in str(refused.value)
+    results = checks.run(spark, [suite], names, Judge("broken"))
+    (refused,) = [r for r in results if not r.passed]
+    assert (refused.expectation.name, refused.is_judged) == ("mine", False)
+    (detail,) = [row["detail"] for row in refused.rows]
+    assert detail.startswith("cannot be judged: ")
+    assert told in detail
+    assert "\n" not in detail
+    assert [r.expectation.name for r in results if r.passed] == [e.name for e in good]
+    assert checks.exit_status(results) == checks.EXIT_NOT_JUDGED
+    assert checks.text(results).splitlines()[0] == "NOT JUDGED  info  numbers.mine"
+    assert checks.text(results).endswith(
+        "5 of 6 expectations passed, 0 failed, 1 could not be judged"
+    )
+    critical = outcome("a", "critical", 1)
+    assert checks.exit_status([*results, critical]) == checks.EXIT_FAILED

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,12 +13,14 @@ from replication.evidence.event_dumps import write_events
 from replication.paths import project_root
 from replication.quality import offline_docs, suites
 from replication.quality.great_expectations_suite import Judge, ProjectError
-from replication.spark.tables import RESULTS, Store
+from replication.spark.other_writers import RESULTS
+from replication.spark.tables import Store
 from tests.spark.event_rows import made_trace
 from tests.spark.jobs_in_process import run_replay
 
 EXPECTATIONS = (project_root() / "docs" / "expectations.md").read_text(encoding="utf-8")
 (EXAMPLE,) = re.findall(r"<!-- project.*?```python\n(.*?)```", EXPECTATIONS, re.S)
+VERDICTS = ("HOLDS", "VIOLATED", "UNKNOWN")
 PAGE = """<html><head><title>t</title>
 <link rel="stylesheet" href="https://cdn.example/x.css">
 <link rel="icon" href="data:,">
@@ -84,7 +87,13 @@ def test_owners_extend_the_project_by_an_expectation_of_their_own(
     }
     results = [key.run_id.run_name for key in kept.validation_results_store.list_keys()]
     assert results.count("two") == 3
-    pages = [p.read_text() for p in docs.rglob("*.html")]
+    # Those of the site that the owners' checkpoint writes too.
+    theirs = list((project / "gx" / "uncommitted" / "data_docs").rglob("*.html"))
+    assert len(theirs) > 2
+    ours = [p.read_text() for p in docs.rglob("replication_candidates*.html")]
+    assert any("Failing rows: " in page for page in ours)
+    assert not any("% null" in page or "Unexpected" in page for page in ours)
+    pages = [p.read_text() for p in [*docs.rglob("*.html"), *theirs]]
     assert any("expect_column_values_to_be_in_set" in p or "belong to this set" in p for p in pages)
     for page in pages:
         assert 'href="http' not in page
@@ -137,3 +146,138 @@ def test_pages_are_listed_by_what_they_are_about_and_say_what_failed(tmp_path: P
     page = (tmp_path / "validations/verdicts/one/20261127T09Z/b.html").read_text()
     assert '<b class="text-danger">failed</b>' in page
     assert "<i" not in page.replace("<p class", "")
+
+
+def put_rules_into(project: Path, elsewhere: Path) -> None:
+    """A checkpoint for each way in which a rule of the owners may come to nothing."""
+    import great_expectations as gx
+
+    context = gx.get_context(mode="file", project_root_dir=project)
+    asset = context.data_sources.get("replication_tables").get_asset("verdicts")
+    batch = asset.get_batch_definition("whole")
+    known = gx.expectations
+    in_set = known.ExpectColumnValuesToBeInSet
+    none = 'col("topic")=="none"'
+    held = {"column": "verdict", "value_set": ["HOLDS"]}
+    rules = {
+        "nothing": [in_set(**held, row_condition=none, condition_parser="great_expectations")],
+        "missing": [known.ExpectColumnValuesToNotBeNull(column="verdct")],
+        "raises": [known.ExpectColumnMeanToBeBetween(column="verdict", min_value=5)],
+        "sql": [known.UnexpectedRowsExpectation(
+            unexpected_rows_query="SELECT * FROM {batch} WHERE verdict <> 'HOLDS'")],
+        "number": [known.ExpectTableRowCountToBeBetween(min_value=1000)],
+        "words": [known.ExpectColumnMostCommonValueToBeInSet(column="topic", value_set=["q"])],
+        "twice": [in_set(**held), in_set(column="verdict", value_set=[*VERDICTS])],
+        "bare": [known.ExpectColumnValuesToNotBeNull(column="incident")],
+        "unknown": [in_set(**held), known.ExpectColumnValuesToNotBeNull(column="topic")],
+        "half": [in_set(**held)],
+        "gone": [in_set(**held)],
+        "unreadable": [in_set(**held)],
+    }  # fmt: skip
+    for name, listed in rules.items():
+        suite = context.suites.add(gx.ExpectationSuite(name=name, expectations=listed))
+        definition = context.validation_definitions.add(
+            gx.ValidationDefinition(name=name, data=batch, suite=suite)
+        )
+        kept = "BOOLEAN_ONLY" if name == "bare" else "SUMMARY"
+        both = [definition]
+        if name == "half":
+            far = context.data_sources.add_spark_filesystem("far", base_directory=elsewhere)
+            nowhere = far.add_directory_delta_asset("nowhere", data_directory="nowhere")
+            nobody = nowhere.add_batch_definition_whole_directory("whole")
+            both.append(context.validation_definitions.add(
+                gx.ValidationDefinition(name="nowhere", data=nobody, suite=suite)
+            ))  # fmt: skip
+        context.checkpoints.add(
+            gx.Checkpoint(name=name, validation_definitions=both, result_format=kept)
+        )
+    (project / "gx" / "checkpoints" / "unreadable.json").write_text("{")
+    (project / "gx" / "validation_definitions" / "gone.json").unlink()
+    file = project / "gx" / "expectations" / "unknown.json"
+    file.write_text(file.read_text().replace("expect_column_values_to_be_in_set", "expect_luck"))
+
+
+@pytest.mark.spark
+def test_no_rule_of_the_owners_costs_another_its_result(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    """Rules that match nothing, raise, count nothing, are of no type, or cannot be read."""
+    tables, project = folder / "tables", tmp_path / "project"
+    write_events(folder / "in" / "0.jsonl", made_trace())
+    run_replay(spark, folder, "tables")
+    chosen = suites.load(project_root() / "conf" / "expectations", ("verdicts",))
+
+    def checked(run: str) -> dict[tuple[str, str], Any]:
+        asked = ["--tables", str(tables), "--project", str(project), "--run", run]
+        check_quality.check(spark, check_quality.parser().parse_args(asked), chosen)
+        found = Store(spark, tables).newest(RESULTS).filter(f"run = '{run}' AND family = 'own'")
+        return {(row["suite"], row["expectation"]): row for row in found.collect()}
+
+    assert checked("before") == {}
+    put_rules_into(project, tmp_path)
+    found = checked("after")
+    rows = Store(spark, tables).newest("verdicts").collect()
+    not_held = [row["verdict"] for row in rows if row["verdict"] != "HOLDS"]
+    type_of = "expect_column_values_to_be_in_set(verdict)"
+    said = {key: [row["detail"] for row in found[key]["failing_rows"]] for key in found}
+    failing = {key: row["failing"] for key, row in found.items() if row["outcome"] == "failed"}
+    by_value = sorted(f"verdict = {v!r}: " for v in set(not_held))
+    assert [text.split(": ")[0] + ": " for text in sorted(said["twice", type_of])] == by_value
+    values = {
+        ("missing", "expect_column_values_to_not_be_null(verdct)"): 1,
+        ("raises", "expect_column_mean_to_be_between(verdict)"): 1,
+        ("sql", "unexpected_rows_expectation"): len(not_held),
+        ("number", "expect_table_row_count_to_be_between"): 1,
+        ("words", "expect_column_most_common_value_to_be_in_set(topic)"): 1,
+        ("twice", type_of): len(not_held),
+        ("bare", "expect_column_values_to_not_be_null(incident)"): 1,
+        ("unknown", "expect_luck(verdict)"): 1,
+        ("half", type_of): len(not_held),
+        ("half", "runs"): 1,
+        ("nowhere", "runs"): 1,
+        ("gone", "runs"): 1,
+        ("unreadable", "runs"): 1,
+    }
+    assert failing == values
+    assert set(found) - set(failing) == {
+        ("nothing", type_of), ("twice", f"{type_of}#2"),
+        ("unknown", "expect_column_values_to_not_be_null(topic)"),
+    }  # fmt: skip
+    assert said["number", "expect_table_row_count_to_be_between"] == [f"observed {len(rows)}"]
+    for key, words in {
+        ("missing", "expect_column_values_to_not_be_null(verdct)"): '"verdct"',
+        ("raises", "expect_column_mean_to_be_between(verdict)"): "numeric column",
+        ("unknown", "expect_luck(verdict)"): "no expectation of this type",
+        ("gone", "runs"): "cannot be read",
+        ("nowhere", "runs"): "cannot be run",
+        ("unreadable", "runs"): "cannot be read",
+    }.items():
+        (text,) = said[key]
+        assert words in text
+        assert "\n" not in text
+
+
+@pytest.mark.spark
+def test_rules_of_the_owners_are_judged_on_the_versions_that_ours_are(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    tables, project = folder / "tables", tmp_path / "project"
+    write_events(folder / "in" / "0.jsonl", made_trace())
+    run_replay(spark, folder, "tables")
+    chosen = suites.load(project_root() / "conf" / "expectations", ("verdicts",))
+
+    def failing(run: str) -> int:
+        asked = ["--tables", str(tables), "--project", str(project), "--run", run]
+        check_quality.check(spark, check_quality.parser().parse_args(asked), chosen)
+        found = Store(spark, tables).newest(RESULTS).filter(f"run = '{run}' AND family = 'own'")
+        return sum(row["failing"] for row in found.collect())
+
+    failing("before")
+    exec(EXAMPLE.replace('"gx"', repr(str(project))), {})
+    judged = failing("first")
+    # As a stream's next micro-batch that is not finished yet.
+    more = Store(spark, tables).newest("verdicts")
+    more.write.format("delta").mode("append").save(str(tables / "verdicts"))
+    assert failing("second") == judged > 0
+    kept = (project / "gx" / "great_expectations.yml").read_text()
+    assert "version_as_of" not in kept

@@ -1,5 +1,6 @@
 """`explain` of a word: each cause and assumption has a page; a misspelt one names its neighbour."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -8,8 +9,9 @@ import pytest
 
 from replication.cli import main
 from replication.protocol.histories.assumptions import ASSUMPTIONS
-from replication.reports.explained_words import CAUSES, explained
-from replication.reports.vocabulary import CAUSE_WORDS
+from replication.protocol.judgement.judge import INVARIANTS
+from replication.reports.explained_words import CAUSES, VALUES, explained, words
+from replication.reports.vocabulary import CAUSE_WORDS, CONTRACT_WORDS, STATUS_WORDS, TIER_WORDS
 from replication.reports.words import with_paths
 
 ROOT = Path(__file__).parents[2]
@@ -34,10 +36,49 @@ def test_a_page_needs_no_evidence(word: str, capsys: pytest.CaptureFixture[str])
     assert max(map(len, page.splitlines())) <= 100
 
 
+def test_every_value_of_the_contract_has_its_words() -> None:
+    contract = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
+    heads = {
+        "tier": "`tier`, the first that applies", "status": "`status`",
+        "status of a divergence": "`status` of a divergence", "contract": "`contract`",
+        "invariant": "invariant",
+    }  # fmt: skip
+    for column, head in heads.items():
+        table = re.split(rf"\| {head} \|.*\|\n", contract)[1].partition("\n\n")[0]
+        told = dict(re.findall(r"^\| `([a-z_]+)` \| (.+) \|$", table, re.MULTILINE))
+        assert told == VALUES[column]
+    assert VALUES["tier"].keys() == TIER_WORDS.keys()
+    assert VALUES["invariant"].keys() == {m.__name__.rsplit(".", 1)[1] for m in INVARIANTS}
+    assert VALUES["contract"].keys() == CONTRACT_WORDS.keys()
+    assert VALUES["status"].keys() | {"at_risk"} == STATUS_WORDS.keys()
+
+
+def test_every_table_and_column_that_a_reader_meets_is_explained() -> None:
+    met = 0
+    for path in (ROOT / "schemas").glob("*.json"):
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        for word in [schema["table"], *(column["name"] for column in schema["columns"])]:
+            page = explained(word)
+            assert page is not None, word
+            assert word in page
+            met += 1
+    assert met > 300
+    assert "a column\n  loss_ledger, lost_records:" in str(explained("contract"))
+    assert "at_risk.failure:" in str(explained("leader_stops"))
+    both = str(explained("undetermined"))
+    assert "undetermined: a tier\n" in both
+    assert "undetermined: a status\n" in both
+    assert max(len(line) for word in words() for line in str(explained(word)).splitlines()) <= 100
+
+
 def test_with_evidence_it_says_where_the_word_applies(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "unclean_election", LOST]) == 0
     row = "  t-0 offsets 20..29: 10 records lost, finding 13ff94368ca89895"
     assert capsys.readouterr().out.splitlines()[-2:] == ["In this evidence:", row]
+    assert main(["explain", "not_promised", LOST]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == ["In this evidence:", row]
+    assert main(["explain", "contract", LOST]) == 0
+    assert "In this evidence" not in capsys.readouterr().out
     assert main(["explain", "storage_loss", LOST]) == 0
     assert capsys.readouterr().out.endswith("In this evidence:\n  nothing\n")
 
@@ -45,7 +86,8 @@ def test_with_evidence_it_says_where_the_word_applies(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (["explain", "unclean_electoin"], "(did you mean unclean_election?)"),
+        (["explain", "contrac"], "contrac: no word that is explained (did you mean contract?)"),
+        (["explain", "unclean_electoin"], "(did you mean unclean_election or"),
         (["explain", "disk_keeps", LOST], "(did you mean disks_keep?)"),
         (["explain", "nothing_like_it", LOST], "findings: 13ff94368ca89895"),
     ],

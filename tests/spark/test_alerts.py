@@ -365,7 +365,7 @@ def exported() -> set[str]:
     answer = answered(at_risk(), loss_ledger=[loss()], verdicts=[verdict("x", "UNKNOWN")])
     answer.silent = {"c": {1: "x"}}
     checks = QualityMetrics("/share/tables", None)
-    checks.show([quality_outcome("e", "critical", 1)], 1.0)
+    checks.show([quality_outcome("e", "critical", 1)], [], 1.0)
     text = metrics_of(answer) + generate_latest(checks.registry).decode()
     return set(re.findall(r"^(replication_\w+)(?:\{| )", text, re.M))
 

@@ -2,6 +2,7 @@
 back; what moves rows only, or is ours, is not."""
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from replication.spark import contracts
+from replication.spark import contracts, runs
 from replication.spark.delta_schemas import MARK, first_commit
 from replication.spark.other_writers import BY_QUERIES, OtherCommit, made_by_others
 from replication.spark.small_commit import SmallCommit, schema_of
+from replication.spark.tables import Store, TablesError
 
 STORED = [t.name for t in contracts.tables().values() if t.written != "view"]
 
@@ -144,7 +146,8 @@ def test_whatever_changes_rows_of_any_table_is_told_until_it_is_taken_back(
         assert told == (table, version + 1, change.split()[0])
         assert "delta-rs" in found.who
         assert found.at is not None
-        assert f"TO VERSION AS OF {version}, or fold" in str(found)
+        command = shlex.split(found.remedy.split(" -e ")[1])[0]
+        assert command == f"RESTORE TABLE delta.`{folder}` TO VERSION AS OF {version}"
     update(folder)
     assert next(c.version for c in made_by_others(folder, None)[0]) == version + 1
     DeltaTable(folder).restore(version)
@@ -182,6 +185,74 @@ def test_what_was_added_and_deleted_again_is_taken_back(made: Callable[[str], Pa
     assert made_by_others(folder, None)[0] == []
 
 
+LOOSE = ("expectation_results", "affected_groups", "lost_records_keys")
+
+
+@pytest.mark.parametrize("table", LOOSE)
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_belongs_to_no_micro_batch_may_go_with_what_is_taken_back(
+    made: Callable[[str], Path], table: str, change: str
+) -> None:
+    folder = made(table)
+    version = DeltaTable(folder).version()
+    CHANGES[change](folder)
+    append(folder)
+    own(folder, 2)
+    found = made_by_others(folder, None)[0]
+    assert [c.version for c in found] == [version + 1, version + 2]
+    assert {c.remedy for c in found} == {found[0].remedy}
+    assert f"TO VERSION AS OF {version}'" in found[0].remedy
+    assert "since goes with it" in found[0].remedy
+    # An empty table was ours once, before our rows.
+    DeltaTable(folder).delete()
+    assert [c.operation for c in made_by_others(folder, None)[0]][-1] == "DELETE"
+    DeltaTable(folder).restore(version)
+    assert made_by_others(folder, None)[0] == []
+    own(folder, 3)
+    assert made_by_others(folder, None)[0] == []
+
+
+@pytest.mark.parametrize("table", ["verdicts", "replica_events", "_batches"])
+def test_what_a_micro_batch_has_written_since_is_not_taken_back(
+    made: Callable[[str], Path], table: str
+) -> None:
+    folder = made(table)
+    append(folder)
+    own(folder, 2)
+    (found,) = made_by_others(folder, None)[0]
+    assert "into new tables" in found.remedy
+    assert "RESTORE TABLE" not in found.remedy
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_no_run_begins_or_goes_on_where_others_have_changed_batches(
+    made: Callable[[str], Path], change: str
+) -> None:
+    """Deleted rows would let it start anew over rows that it has written."""
+    folder = made("_batches")
+    store = Store(None, folder.parent)  # type: ignore[arg-type]
+    store.look("_batches")
+    own(folder, 2)
+    store.look("_batches")
+    CHANGES[change](folder)
+    with pytest.raises(TablesError, match=r"RESTORE TABLE delta\.`.*_batches` TO VERSION AS OF 3"):
+        store.look("_batches")
+    for enter in (
+        lambda: runs.enter(store, folder.parent / "checkpoint", "fold", "anew"),
+        lambda: runs.bounded(store, "fold", "anew"),
+    ):
+        with pytest.raises(TablesError, match="RESTORE TABLE"):
+            enter()
+
+
+def test_maintenance_of_a_store_is_ours(tmp_path: Path) -> None:
+    """There no mark is beside what it says of events that it deletes, only its transaction."""
+    folder = tmp_path / "_batches"
+    commit(folder, 0, {"operation": "CREATE TABLE", "userMetadata": MARK})
+    commit(folder, 1, {"operation": "WRITE"}, NEW, {"txn": {"appId": "retention/first/_batches"}})
+    assert made_by_others(folder, None)[0] == []
+
+
 def test_small_commits_are_ours_and_keep_the_rows_of_others(made: Callable[[str], Path]) -> None:
     folder = made("verdicts")
     rows = DeltaTable(folder).to_pyarrow_table().slice(0, 1).cast(schema_of("verdicts"))
@@ -213,8 +284,9 @@ def test_a_new_run_leaves_nothing_of_others(tmp_path: Path, condition: str | Non
     some = {"mode": "Overwrite", "predicate": "(incident = 'true')"}
     commit(folder, 3, {}, NEW)
     commit(folder, 4, {"operation": "WRITE", "operationParameters": some}, OWN)
-    nameless = OtherCommit("verdicts", 3, "commit without a name", None, "")
-    assert made_by_others(folder, None) == ([nameless], 4)
+    (nameless,), newest = made_by_others(folder, None)
+    told = OtherCommit("verdicts", 3, "commit without a name", None, "", nameless.remedy)
+    assert (nameless, newest) == (told, 4)
 
 
 @pytest.mark.parametrize("app", ["nightly", "fold/1/loss_ledger", "7"])

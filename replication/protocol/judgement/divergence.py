@@ -1,7 +1,7 @@
 """Where two replicas hold different records at one offset, and whether the protocol mends it.
 
 A difference is settled when the version's truncation rule, applied to the present logs,
-would keep it; what the next truncation removes is pending and no violation. Equal contents under
+would keep it; one of which that is not certain is pending and no violation. Equal contents under
 different leader epochs (which the CRC does not cover) are a header mismatch: undecidable.
 """
 
@@ -26,9 +26,9 @@ _EVERY_RULE = ("0.10.2", "0.11.0", "2.0.0", "2.8.2", "4.1.1")
 class Divergence:
     """Offsets [first_offset, end_offset) at which replicas a and b differ.
 
-    status: settled, pending or header_mismatch. One of which a leader's log, or a version, that is
-    not known may make the next truncation remove it, or one side of which compaction may have taken
-    since, is pending.
+    status: settled, pending or header_mismatch. Pending is one that the next truncation removes, or
+    may remove where a leader's log or a version is not known; one side of which compaction or
+    retention may have removed since; or of which the histories leave open where it ends.
     """
 
     a: int

@@ -1,6 +1,6 @@
 """Two replicas hold the same record at each offset both hold (I2), once truncation is done.
 
-What the next truncation removes is pending, no violation. ISR membership does not matter.
+A difference that may not stay is pending, no violation. ISR membership does not matter.
 """
 
 from replication.protocol.ground.verdict import (
