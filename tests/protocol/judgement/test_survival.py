@@ -216,3 +216,20 @@ def test_of_two_replicas_no_more_than_two_are_needed(version: str) -> None:
     ]  # fmt: skip
     found = judged(facts, strict=True)
     assert found["verdict"] == "HOLDS", found["reason"]
+
+
+@pytest.mark.parametrize(("joins", "verdict"), [(True, "HOLDS"), (False, "UNKNOWN")])
+def test_who_joins_the_isr_has_what_its_leader_committed_alone(joins: bool, verdict: str) -> None:
+    """Broker 1 led alone; whatever it committed by then, broker 2 had it as it joined. Broker 2
+    leads next with two records, so that nothing else was committed."""
+    isr = (1, 2) if joins else (1,)
+    facts: Facts = [
+        *given(1, 2, 3, acks=False), ev.CoverageDeclared("controller_history", None, True),
+        elected(1, 0, "initial", (1,)), ev.LeadershipRecorded(1, 0, isr, 1),
+        ev.BecameLeader(1, 0, 0, 0), ev.BecameFollower(2, 0, 1, 0, 0),
+        elected(2, 1, "clean" if joins else "unclean", (2,)), ev.BecameLeader(2, 1, 2, 2),
+        ev.BecameFollower(1, 1, 2, None, None), ev.Truncated(1, 2, None, "leader_epoch"),
+        copy(1, (0, 2, 0, 0), mark=2), copy(2, (0, 2, 0, 0), mark=2),
+    ]  # fmt: skip
+    found = judged(facts, strict=True)
+    assert found["verdict"] == verdict, found["reason"]

@@ -112,7 +112,9 @@ class Commits:
             joined = [
                 member for before, after in pairwise(isrs[number:]) for member in after - before
             ]
-            others = [m for m in (*isr, *joined) if m != self.leader]
-            if may_commit(all(map(has, others)), len(isr), self.minimum, self.flags):
+            if not all(has(member) for member in joined if member != self.leader):
+                continue  # Who joins has reached the high watermark (`maybeExpandIsr`).
+            all_have_it = all(has(member) for member in isr if member != self.leader)
+            if may_commit(all_have_it, len(isr), self.minimum, self.flags):
                 return True
         return False
