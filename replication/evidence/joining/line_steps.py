@@ -117,7 +117,7 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
     covered: bool | None = None
     lives = lives_of(lines)
     role.begin(*next(lives))
-    unsure, failed = _loaded_under_one_name(lines), _failed_to_follow(lines)
+    unsure, not_obeyed = _loaded_under_one_name(lines), _not_obeyed(lines)
     for line in lines:
         source = ev.Source(line.path, line.line)
         if line.kind == "process_started":
@@ -129,7 +129,7 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
             role.begin(*next(lives))
             yield Step("life", None, line.at, source)
             continue
-        if (line.path, line.line) in failed or line.fields.get(SETTLED):
+        if (line.path, line.line) in not_obeyed or line.fields.get(SETTLED):
             continue
         if line.kind == "truncated" and role.as_loaded:
             # Of the files of its lines one may reach back to its start, and another not.
@@ -160,17 +160,27 @@ def _loaded_under_one_name(lines: list[LogLineFact]) -> set[tuple[str, int | Non
     return found
 
 
-def _failed_to_follow(lines: list[LogLineFact]) -> set[tuple[str, int]]:
-    """Where the lines are of requests to follow a leader that is not alive: such a replica follows
-    nobody, cuts and fetches nothing, and knows of no other epoch than before (`makeFollowers`)."""
+def _not_obeyed(lines: list[LogLineFact]) -> set[tuple[str, int]]:
+    """Where the lines are of requests that changed nothing: one that is refused, since its leader
+    epoch is known (`becomeLeaderOrFollower`), and one to follow a leader that is not alive: such a
+    replica follows nobody, cuts and fetches nothing, and knows of no other epoch than before
+    (`makeFollowers`)."""
     found: set[tuple[str, int]] = set()
     asked: dict[tuple[str, object], LogLineFact] = {}
+    last: dict[str, LogLineFact] = {}
     for line in lines:
         place = line.path, line.fields.get("leader")
         if line.kind == "leader_and_isr_received":
-            asked[place] = line
+            asked[place] = last[line.path] = line
         elif line.kind == "process_started":
             asked.clear()
+            last.clear()
+        elif line.kind == "role_change_started":
+            last.pop(line.path, None)
+        elif line.kind == "leader_and_isr_ignored" and line.path in last:
+            request = last.pop(line.path)
+            if request.fields.get("leader_epoch") == line.fields.get("leader_epoch"):
+                found.add((request.path, request.line))
         elif line.kind == "become_follower_failed" and place in asked:
             request = asked.pop(place)
             found.add((request.path, request.line))

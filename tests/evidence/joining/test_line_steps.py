@@ -86,6 +86,22 @@ def test_who_is_asked_to_follow_a_leader_that_is_down_follows_nobody() -> None:
     assert facts(asked(2, 1), asked(2, 2, 4), failed(2, 3)) == [ev.BecameFollower(1, 3, 2)]
 
 
+def test_a_request_that_is_refused_since_its_epoch_is_known_is_no_step() -> None:
+    def refused(number: int, leader_epoch: int = 3) -> LogLineFact:
+        return line(
+            "leader_and_isr_ignored", number=number, at=number, leader_epoch=leader_epoch,
+            current_leader_epoch=3,
+        )  # fmt: skip
+
+    followed = ev.BecameFollower(1, 3, 2)
+    obeyed = line("role_change_started", number=2, at=2, role="follower")
+    assert facts(asked(2, 1), asked(2, 2), refused(3)) == [followed]
+    assert facts(asked(2, 1), obeyed, asked(2, 3), refused(4), refused(5)) == [followed]
+    # Of a request that is refused the line itself may be missing.
+    assert facts(asked(2, 1), obeyed, refused(3)) == [followed]
+    assert facts(asked(2, 1), refused(2, 2)) == [followed]
+
+
 def test_a_request_that_a_later_one_overtook_is_ignored_but_not_by_the_next_process() -> None:
     """A reassignment and an election cross: Kafka takes no lower epoch than it is at."""
     followed = ev.BecameFollower(1, 3, 2)
