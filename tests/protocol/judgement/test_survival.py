@@ -233,3 +233,30 @@ def test_who_joins_the_isr_has_what_its_leader_committed_alone(joins: bool, verd
     ]  # fmt: skip
     found = judged(facts, strict=True)
     assert found["verdict"] == verdict, found["reason"]
+
+
+@pytest.mark.parametrize(
+    ("version", "restarts", "verdict"),
+    [("3.9.1", True, "VIOLATED"), ("3.9.1", False, "UNKNOWN"), ("1.1.1", True, "UNKNOWN")],
+)
+def test_what_was_committed_before_a_leader_came_back_to_its_epoch_is_not_late(
+    version: str, restarts: bool, verdict: str
+) -> None:
+    """From 2.2 on a broker that starts is told the epoch in force (KIP-380): nobody else had been
+    elected by then. Before, a request may be of a time before its start."""
+    again: Facts = [
+        ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, 5, None),
+        ev.BecameLeader(1, 0, 5, 5),
+    ]  # fmt: skip
+    controller = "kraft" if version == "3.9.1" else "zookeeper"
+    facts: Facts = [
+        ev.PartitionDescribed((1, 2), 1, True, "delete", version, None, controller),
+        *(ev.CoverageDeclared("broker_log", r, True) for r in (1, 2)),
+        ev.CoverageDeclared("controller_history", None, True),
+        elected(1, 0, "initial", (1,)), ev.BecameLeader(1, 0, 0, 0),
+        ev.LeaderAppended(1, 0, 5, 0), ev.HighWatermarkAdvanced(1, 5),
+        *(again if restarts else []),
+        elected(2, 1, "unclean", (2,)), ev.BecameLeader(2, 1, 0, 0),
+    ]  # fmt: skip
+    found = judged(facts, strict=True)
+    assert found["verdict"] == verdict, found["reason"]

@@ -41,9 +41,11 @@ class Commits:
         masks: Masks = at[3:9]
         key = (masks, steps, had, at.records if self.again else None)
         if key not in self.known:
-            found, zombie = {masks}, self.zombie
+            found = {masks}
             told = any(kind == "replaced" for kind, _ in steps)
+            began = self._began_last(steps)
             for number, (kind, record) in enumerate(steps):
+                zombie = self.zombie and number >= began
                 later = {r for k, r in steps[number:] if k == "appended"}
                 if told:  # Of an ordered story it is known when another was elected.
                     zombie = any(k == "replaced" for k, _ in steps[:number])
@@ -54,6 +56,13 @@ class Commits:
                 }
             self.known[key] = found
         return self.known[key]
+
+    def _began_last(self, steps: tuple[tuple[str, int], ...]) -> int:
+        """From which step on another may have been elected: who begins to lead after a start is
+        told the epoch that is in force then (KIP-380)."""
+        if self.flags is None or not self.flags.has("restart_is_noticed"):
+            return 0
+        return max((n for n, (kind, _) in enumerate(steps) if kind == "began"), default=0)
 
     def _step(
         self,
