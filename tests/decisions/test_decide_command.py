@@ -122,7 +122,7 @@ def test_diagnose_points_there(incident: str, capsys: pytest.CaptureFixture[str]
         ({"losses": [{"status": "recovered"}]}, False),
         ({"losses": [{"status": "recoverable", "surviving_copies": []}]}, True),
         ({"divergences": [{}]}, True),
-        ({"partitions": [{"leader": None, "elections": [{}]}]}, True),
+        ({"partitions": [{"leader": None, "isr": [], "elections": [{}]}]}, True),
         ({"partitions": [{"leader": None, "elections": []}]}, False),
     ],
 )
@@ -142,7 +142,7 @@ def test_who_leads_comes_before_the_records_where_nobody_leads() -> None:
     assert first.startswith("The records that a copy still has: ")
     assert POINTER in second
     _, first, second = what_now_text(
-        {**answer, "partitions": [{"leader": None, "elections": [{}]}]}
+        {**answer, "partitions": [{"leader": None, "isr": [], "elections": [{}]}]}
     )
     assert POINTER in first
     assert second.startswith("After the election, the records that a copy still has: ")
