@@ -28,13 +28,13 @@ def leaderless_in(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _leads_still(partition: dict[str, Any]) -> bool:
-    """Whether, where no record of the controller is here, the last leader's own lines do not show
-    its end."""
+    """Whether, where no record of the controller is here, the last leader was seen running and
+    nothing of it shows its end."""
     if partition["isr"] is not None:
         return False
-    last = partition["elections"][-1]["leader"]
-    ended = any(r["replica"] == last and r["stopped"] for r in partition["replicas"])
-    return last is not None and not ended
+    last = partition["elections"][-1]
+    running = {r["replica"] for r in partition["replicas"] if r["stopped"] is False}
+    return last["leader"] in running
 
 
 def do_now(answer: dict[str, Any]) -> list[str]:

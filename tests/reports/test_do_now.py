@@ -68,8 +68,12 @@ def test_a_danger_alone_needs_no_plan_and_no_leader_needs_one() -> None:
 def test_a_leader_whose_own_lines_go_on_needs_no_plan() -> None:
     """Without any record of the controller its broker's log tells that it leads."""
     led = {**QUIET["partitions"][0], "leader": None, "isr": None, "elections": [{"leader": 1}]}
-    for running in ([], [{"replica": 1, "stopped": False}]):
-        assert do_now({**QUIET, "partitions": [{**led, "replicas": running}]}) == []
+    for stopped, plan in ((False, 0), (None, 2), (True, 2)):
+        rows = [{"replica": 1, "stopped": stopped}]
+        assert len(do_now({**QUIET, "partitions": [{**led, "replicas": rows}]})) == plan
+    # Of a leader that others' lines alone name nothing tells that it runs.
+    others = [{"replica": 2, "stopped": False}]
+    assert len(do_now({**QUIET, "partitions": [{**led, "replicas": others}]})) == 2
 
 
 def test_names_of_the_evidence_are_escaped_on_the_page() -> None:

@@ -7,8 +7,9 @@ journald) are taken off first.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -31,6 +32,7 @@ from replication.evidence.broker_logs.loggers_in_lines import (
     vouched,
     without_logger,
 )
+from replication.evidence.broker_logs.wrapped_lines import DOUBT
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to, without_holes
 
 _BLOCK = 1 << 20
@@ -58,6 +60,7 @@ _JSON_MESSAGE = re.compile(
 )
 _RARE_WORDINGS = tuple(wording.encode() for wording in RARE_WORDINGS)
 _DUMP_TITLE = b"KafkaConfig values:"
+_DUMP_TEXT = _DUMP_TITLE.decode()
 
 
 class LogLine(NamedTuple):
@@ -107,6 +110,8 @@ class LineReader:
             "brackets": self._scan_brackets,
             "json": self._scan_json,
         }.get(layout.form, self._scan_each_line)
+        if layout.is_broken:
+            scan = partial(_without_doubt, scan)
         transform = layout.transform(self._year)
         carried = b""
         for block in self._blocks(stream, sample):
@@ -278,6 +283,16 @@ class LineReader:
         text = inner[header.end() : trailing.start()].decode("utf-8", "replace")
         name = short_logger(trailing["logger"].decode())
         return [LogLine(number, self._clock.at(header), name, text)]
+
+
+def _without_doubt(
+    scan: Callable[[bytes], Iterator[LogLine]], text: bytes
+) -> Iterator[LogLine | Skipped]:
+    """The lines, but for those with a long word that may have been broken."""
+    for line in scan(text):
+        in_doubt = DOUBT.decode() in line.message and not line.message.startswith(_DUMP_TEXT)
+        why = "a word of this line may have been broken with the line: it is not read"
+        yield Skipped(line.number, why) if in_doubt else line
 
 
 def _places_of(wording: bytes, block: bytes) -> Iterator[int]:

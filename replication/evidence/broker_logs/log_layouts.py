@@ -59,7 +59,13 @@ class Layout:
     form: str  # "brackets", "logger_first", "no_logger", "json"
     transforms: tuple[str, ...]
     wrapper: re.Pattern[bytes] | None = None
-    width: int | None = None
+    widths: tuple[int, int] = (0, 0)
+    anywhere: bool = False
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether its lines were broken at a width."""
+        return "broken" in self.transforms
 
     def transform(self, year: int | None) -> Transform | None:
         chain: list[Transform] = []
@@ -71,7 +77,7 @@ class Layout:
             elif name == "colours":
                 chain.append(lambda block: COLOURS.sub(b"", block))
             elif name == "broken":
-                chain.append(WholeLines(self.width))
+                chain.append(WholeLines(self.widths, anywhere=self.anywhere))
             elif self.wrapper is not None and name == "dating":
                 chain.append(dating_lines(self.wrapper, year))
             elif self.wrapper is not None:
@@ -113,13 +119,13 @@ def _layout_of(sample: bytes) -> Layout | None:
         transforms = (*transforms, taken_off)
         strip = dating_lines(wrapper, None) if taken_off == "dating" else unwrapping(wrapper)
         lines = strip(b"\n".join(lines) + b"\n").splitlines()
-    width = None
     whole = whole_lines(lines)
+    how = (whole.widths, whole.anywhere) if whole is not None else ()
     if whole is not None:
-        transforms, width = (*transforms, "broken"), whole.width
+        transforms = (*transforms, "broken")
         lines = whole(b"\n".join(lines) + b"\n").splitlines()
     form = _form_of(lines)
-    return None if form is None else Layout(form, transforms, wrapper, width)
+    return None if form is None else Layout(form, transforms, wrapper, *how)
 
 
 def _first_lines(sample: bytes) -> list[bytes]:

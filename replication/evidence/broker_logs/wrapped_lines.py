@@ -1,11 +1,13 @@
 """Log lines that a terminal, a ticket or a mail broke at a width are made whole again.
 
-Kafka's own layout ends each line with its logger, so a line without one goes on in the next. What
-ends in the midst of a word was broken anywhere; else there was a blank where the line was broken.
+Kafka's own layout ends each line with its logger, so a line without one goes on in the next. Where
+most lines are as long as the width they were broken anywhere. Where none had room for the word that
+begins the next they were broken between words, and a blank was there. Of others nothing is joined.
 """
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from replication.evidence.broker_logs.line_headers import HEADER
 from replication.evidence.broker_logs.loggers_in_lines import TRAILING_LOGGER
@@ -16,8 +18,11 @@ _MOST_OF_A_DUMP = 2_000
 # Such a part of a file's log lines has to be broken, and few lines may be longer than the width.
 _BROKEN = 0.05
 _LONGER = 0.05
-# Of lines that are broken anywhere most are as long as the width, of others few.
+# Of lines that are broken anywhere so many are as long as the width, of others few.
 _OF_FULL_WIDTH = 0.6
+# A word that may have been broken itself.
+_LONG_WORD = 40
+DOUBT = b" ... "
 # One message of many lines, which are indented: the logger is behind the last.
 _DUMP = re.compile(rb"values: *$")
 _LONGEST_LOGGER = 300
@@ -25,14 +30,17 @@ _INDENT = (b"\t", b" ")
 
 
 class WholeLines:
-    """Each log line in one line, with the line ends that it had behind it. width: where lines were
-    broken, if they were broken anywhere; None where only between words."""
+    """Each log line in one line, with the line ends that it had behind it. A long word
+    that may have been broken, or not, gets a mark with which no known line has its wording.
 
-    def __init__(self, width: int | None) -> None:
-        self.width = width
+    widths: the most of a line's first part, and of the later ones: a prefix that was taken off
+    makes the first shorter. anywhere: lines were broken anywhere, and not between words.
+    """
+
+    def __init__(self, widths: tuple[int, int], *, anywhere: bool) -> None:
+        self.widths, self.anywhere = widths, anywhere
+        self._parts: list[bytes] = []
         self._whole = b""
-        self._last = b""
-        self._parts = 0
         self._ends = 0
         self._is_dump = False
 
@@ -43,7 +51,7 @@ class WholeLines:
     def _of_line(self, line: bytes) -> bytes:
         before = b""
         most = _MOST_OF_A_DUMP if self._is_dump else _MOST_PARTS
-        if self._parts and (self._parts >= most or HEADER.match(line)):
+        if self._parts and (len(self._parts) >= most or HEADER.match(line)):
             before = self._taken()
         if not self._parts and not _goes_on(line):
             return before + line + b"\n"
@@ -53,30 +61,52 @@ class WholeLines:
             self._whole += b"\n" + line
             self._ends -= 1
         else:
-            blank = self._last.endswith(b" ") or line.startswith(b" ")
-            self._whole += line if blank or len(self._last) == self.width else b" " + line
-        self._last = line
-        self._parts += 1
+            self._whole += self._between(line) + line
+        self._parts.append(line)
         self._ends += 1
         return before + (self._taken() if _ends(self._whole) else b"")
 
+    def _between(self, line: bytes) -> bytes:
+        """What was between the last part and this one."""
+        last = self._parts[-1]
+        if last.endswith(b" ") or line.startswith(b" "):
+            return b""
+        full = len(last) == self.widths[len(self._parts) > 1]
+        if full and not self.anywhere and len(last.rsplit(b" ", 1)[-1]) >= _LONG_WORD:
+            return DOUBT
+        return b"" if full and self.anywhere else b" "
+
     def _taken(self) -> bytes:
         whole = self._whole + b"\n" * self._ends
-        self._whole, self._parts, self._ends = b"", 0, 0
+        self._whole, self._parts, self._ends = b"", [], 0
         return whole
 
 
 def whole_lines(lines: list[bytes]) -> WholeLines | None:
-    """What makes the lines of a file whole that begins with these; None where none are broken."""
-    parts = [len(part) for broken in _broken(lines) for part in broken[:-1]]
+    """What makes the lines of a file whole that begins with these; None where none are broken, or
+    where it does not show how they were."""
+    broken = list(_broken(lines))
+    first = [len(parts[0]) for parts in broken]
+    later = [len(part) for parts in broken for part in parts[1:-1]]
     headers = [line for line in lines if HEADER.match(line)]
-    if not parts or len(parts) < _BROKEN * len(headers):
+    if not first or len(first) < _BROKEN * len(headers):
         return None
-    width = max(parts)
-    if sum(len(line) > width for line in headers) > _LONGER * len(headers):
+    widths = max(first), max(later or first)
+    if sum(len(line) > widths[0] for line in headers) > _LONGER * len(headers):
         return None
-    full = sum(length == width for length in parts)
-    return WholeLines(width if full >= _OF_FULL_WIDTH * len(parts) else None)
+    if all(_mostly(width, lengths) for width, lengths in zip(widths, (first, later), strict=True)):
+        return WholeLines(widths, anywhere=True)
+    fits = [
+        len(part) + 1 + len(after.split(b" ", 1)[0]) <= widths[number > 0]
+        for parts in broken
+        for number, (part, after) in enumerate(pairwise(parts))
+        if not part.endswith(b" ") and not after.startswith(b" ")
+    ]
+    return WholeLines(widths, anywhere=False) if sum(fits) <= _LONGER * len(fits) else None
+
+
+def _mostly(width: int, lengths: list[int]) -> bool:
+    return sum(length == width for length in lengths) >= _OF_FULL_WIDTH * len(lengths)
 
 
 def _goes_on(line: bytes) -> bool:
@@ -85,8 +115,9 @@ def _goes_on(line: bytes) -> bool:
 
 
 def _ends(line: bytes) -> bool:
-    """Whether a log line ends here, with its logger."""
-    return TRAILING_LOGGER.search(line, max(0, len(line) - _LONGEST_LOGGER)) is not None
+    """Whether a log line ends here, with its logger: a message may have a word in brackets."""
+    found = TRAILING_LOGGER.search(line, max(0, len(line) - _LONGEST_LOGGER))
+    return found is not None and b"." in found["logger"]
 
 
 def _broken(lines: list[bytes]) -> Iterator[list[bytes]]:

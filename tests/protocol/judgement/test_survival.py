@@ -235,6 +235,21 @@ def test_who_joins_the_isr_has_what_its_leader_committed_alone(joins: bool, verd
     assert found["verdict"] == verdict, found["reason"]
 
 
+def test_who_joins_after_the_leader_came_back_with_less_need_not_have_it() -> None:
+    """In ZooKeeper mode a leader may come back in its epoch, with a lower high watermark."""
+    facts: Facts = [
+        *given(1, 2, 3, acks=False), ev.CoverageDeclared("controller_history", None, True),
+        elected(1, 0, "initial", (1,)), ev.BecameLeader(1, 0, 0, 0), ev.LeaderAppended(1, 0, 5, 0),
+        ev.HighWatermarkAdvanced(1, 5),
+        ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, 3, None),
+        ev.BecameLeader(1, 0, 3, 3), ev.BecameFollower(2, 0, 1, 0, 0),
+        ev.LeadershipRecorded(1, 0, (1, 2), 1),
+        copy(1, (0, 3, 0, 0), mark=3), copy(2, (0, 3, 0, 0), mark=3),
+    ]  # fmt: skip
+    found = judged(facts, strict=True)
+    assert found["verdict"] == "VIOLATED", found["reason"]
+
+
 @pytest.mark.parametrize(
     ("version", "restarts", "verdict"),
     [("3.9.1", True, "VIOLATED"), ("3.9.1", False, "UNKNOWN"), ("1.1.1", True, "UNKNOWN")],

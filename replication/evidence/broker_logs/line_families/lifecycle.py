@@ -142,7 +142,7 @@ _CLUSTER_ID_ZOOKEEPER = LineFamily(
     loggers=("KafkaServer",),
     words=("Cluster",),
     trigger="Cluster ID = ",
-    pattern=r"Cluster ID = (?P<cluster_id>\S+)$",
+    pattern=r"Cluster ID = (?P<cluster_id>\S{22})$",
     examples=(example("Cluster ID = 4HvryuWgRUWjvEZfJVSgVw", cluster_id="4HvryuWgRUWjvEZfJVSgVw"),),
 )
 

@@ -195,7 +195,8 @@ def _min_insync_replicas(state: State) -> range:
     told = [*state.story.min_insync_replicas] or [1]
     flags, known = state.behaviour(), [r.assigned_replicas for r in state.story.recorded]
     sizes = [len(a) for a in (state.settings.assigned_replicas, *known) if a]
-    if flags is not None and sizes:
+    if flags is not None:  # Where no assignment is known there may be one replica.
+        sizes = sizes or [1, max(told)]
         told = [effective_min_insync_replicas(m, size, flags) for m in told for size in sizes]
     return range(min(told), max(told) + 1)
 

@@ -43,26 +43,28 @@ class Commits:
         if key not in self.known:
             found = {masks}
             told = any(kind == "replaced" for kind, _ in steps)
-            began = self._began_last(steps)
+            last = max((n for n, (kind, _) in enumerate(steps) if kind == "began"), default=0)
+            began = last if self._is_told_the_epoch() else 0
             for number, (kind, record) in enumerate(steps):
                 zombie = self.zombie and number >= began
                 later = {r for k, r in steps[number:] if k == "appended"}
                 if told:  # Of an ordered story it is known when another was elected.
                     zombie = any(k == "replaced" for k, _ in steps[:number])
+                joins = number >= last
                 found = {
                     m
                     for old in found
-                    for m in self._step(old, kind, record, had, later, at, zombie, surely=told)
+                    for m in self._step(
+                        old, kind, record, had, later, at, zombie, surely=told, joins=joins
+                    )
                 }
             self.known[key] = found
         return self.known[key]
 
-    def _began_last(self, steps: tuple[tuple[str, int], ...]) -> int:
-        """From which step on another may have been elected: who begins to lead after a start is
-        told the epoch that is in force then (KIP-380)."""
-        if self.flags is None or not self.flags.has("restart_is_noticed"):
-            return 0
-        return max((n for n, (kind, _) in enumerate(steps) if kind == "began"), default=0)
+    def _is_told_the_epoch(self) -> bool:
+        """Whether who begins to lead after a start is told the epoch in force then (KIP-380):
+        before it nobody else had been elected."""
+        return self.flags is not None and self.flags.has("restart_is_noticed")
 
     def _step(
         self,
@@ -75,6 +77,7 @@ class Commits:
         zombie: bool,
         *,
         surely: bool,
+        joins: bool,
     ) -> list[Masks]:
         appended, by_any, committed, missed, missed_any, missed_committed = masks
         bit = 1 << record
@@ -90,7 +93,11 @@ class Commits:
             )]  # fmt: skip
         if kind == "appended":
             return [(appended | bit, *masks[1:])]
-        if kind == "committed" and not by_any & bit and not self._possible(record, had, later, at):
+        if (
+            kind == "committed"
+            and not by_any & bit
+            and not self._possible(record, had, later, at, joins=joins)
+        ):
             return []
         if kind == "replaced":
             return [masks]
@@ -101,9 +108,10 @@ class Commits:
             return [valid]
         return [late] if surely else [valid, late]
 
-    def _possible(self, record: int, had: Had, later: set[int], at: At) -> bool:
+    def _possible(self, record: int, had: Had, later: set[int], at: At, *, joins: bool) -> bool:
         """Whether in some ISR of the epoch all members had shown something at the offset, with
-        those that joined it afterwards."""
+        those that joined it afterwards. joins: not where the leader has started since, which may
+        have come back with less and a lower high watermark."""
         isrs = self.isrs
         if isrs is None:
             return True
@@ -121,7 +129,7 @@ class Commits:
             joined = [
                 member for before, after in pairwise(isrs[number:]) for member in after - before
             ]
-            if not all(has(member) for member in joined if member != self.leader):
+            if joins and not all(has(member) for member in joined if member != self.leader):
                 continue  # Who joins has reached the high watermark (`maybeExpandIsr`).
             all_have_it = all(has(member) for member in isr if member != self.leader)
             if may_commit(all_have_it, len(isr), self.minimum, self.flags):
