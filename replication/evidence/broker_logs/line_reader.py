@@ -106,7 +106,7 @@ class LineReader:
             if sample.strip():
                 yield Skipped(1, "no line looks like a broker's log line")
             return
-        scan = {
+        scan: Callable[[bytes], Iterator[LogLine | Skipped]] = {
             "brackets": self._scan_brackets,
             "json": self._scan_json,
         }.get(layout.form, self._scan_each_line)
@@ -286,11 +286,12 @@ class LineReader:
 
 
 def _without_doubt(
-    scan: Callable[[bytes], Iterator[LogLine]], text: bytes
+    scan: Callable[[bytes], Iterator[LogLine | Skipped]], text: bytes
 ) -> Iterator[LogLine | Skipped]:
     """The lines, but for those with a long word that may have been broken."""
     for line in scan(text):
-        in_doubt = DOUBT.decode() in line.message and not line.message.startswith(_DUMP_TEXT)
+        message = "" if isinstance(line, Skipped) else line.message
+        in_doubt = DOUBT.decode() in message and not message.startswith(_DUMP_TEXT)
         why = "a word of this line may have been broken with the line: it is not read"
         yield Skipped(line.number, why) if in_doubt else line
 

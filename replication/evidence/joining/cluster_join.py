@@ -24,6 +24,7 @@ from replication.evidence.joining.controllers_history import (
 from replication.evidence.joining.copied_replicas import (
     copied_directories,
     dumped_copies,
+    leave_out_checkpoints_of_earlier_lives,
     registrations,
 )
 from replication.evidence.joining.copies import Copy
@@ -142,6 +143,7 @@ def _known(
     for key in chain(histories, directories, dumps, of_lines, _of_nobodys(cluster, lives)):
         if key[0] not in INTERNAL:
             copies[key] = [*directories.get(key, ()), *dumps.get(key, ())]
+    leave_out_checkpoints_of_earlier_lives(copies, lines, lives)
     _place(cluster, brokers, copies, {key[0] for key in copies if len(lives.of(key[0])) > 1})
     listed, said = listed_replicas(cluster.log_dirs, lives, copies)
     notes += said

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.collecting.collection import BrokerDirectory
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.lifetimes import Incarnations
@@ -21,6 +22,9 @@ _CREATED_ANEW = (
     "the topic was created anew, and nobody can tell to which of its lives "
     "this belongs: hand over the log directory or a digest of it"
 )
+# What lines call an offset that their broker's log had reached.
+_REACHED = ("log_end_offset", "high_watermark", "to_high_watermark", "fetch_offset")
+Lines = Mapping[Key, Iterable[Iterable[LogLineFact]]]
 _ReplicaOfBroker = tuple[int, str, int]
 
 
@@ -48,8 +52,7 @@ def copied_directories(
                     )
                 )
             else:
-                own = result.setdefault((p.topic, topic_id, p.partition), [])
-                own.append(made(_by_its_own_checkpoints(p, topic_id, incarnations)))
+                result.setdefault((p.topic, topic_id, p.partition), []).append(made(p))
     for d, made in makers:
         for p in d.directory.partitions:
             topic_id = lives[p.path]
@@ -69,21 +72,33 @@ def copied_directories(
     return result, unreadable
 
 
-def _by_its_own_checkpoints(
-    directory: PartitionDirectory, topic_id: str, incarnations: Incarnations
-) -> PartitionDirectory:
-    """The directory without what its checkpoints say of an earlier topic of the same name.
+def leave_out_checkpoints_of_earlier_lives(
+    copies: Mapping[Key, list[Copy]], lines: Mapping[int, Lines], incarnations: Incarnations
+) -> None:
+    """Takes from copies what their checkpoints say of an earlier topic of the same name.
 
-    They name a partition by its topic's name (OffsetCheckpointFile), and where they could not be
-    written since, they are of the topic that was deleted: an offset above the log's end may be its.
+    They name a partition by its topic's name (OffsetCheckpointFile); where they could not be
+    written since, as of a directory that failed, they are of the topic that was deleted. So may be
+    an offset above the log's end, where the broker's log of that topic had reached it.
     """
-    lives = incarnations.of(directory.topic)
-    if not lives or lives[0][0] == topic_id:
-        return directory
-    end = directory.log_end_offset or 0
-    told = (directory.high_watermark, directory.recovery_point)
-    high_watermark, recovery_point = (None if (offset or 0) > end else offset for offset in told)
-    return replace(directory, high_watermark=high_watermark, recovery_point=recovery_point)
+    for (topic, topic_id, number), found in copies.items():
+        ids = [life[0] for life in incarnations.of(topic)]
+        earlier = ids[: ids.index(topic_id)] if topic_id in ids else []
+        for copy in found if earlier else ():
+            directory, end = copy.directory, copy.directory.log_end_offset or 0
+            told = (directory.high_watermark, directory.recovery_point)
+            if max(offset or 0 for offset in told) <= end:
+                continue
+            before = (lines.get(copy.broker, {}).get((topic, i, number), ()) for i in earlier)
+            reached = max((_reached(mine) for mine in before), default=0)
+            own = [None if end < (offset or 0) <= reached else offset for offset in told]
+            copy.directory = replace(directory, high_watermark=own[0], recovery_point=own[1])
+
+
+def _reached(lines: Iterable[Iterable[LogLineFact]]) -> int:
+    """How far a broker's log had reached by its lines."""
+    told = (fact.fields.get(name) for mine in lines for fact in mine for name in _REACHED)
+    return max((offset for offset in told if isinstance(offset, int)), default=0)
 
 
 def _with_metadata_beside(copied: list[BrokerDirectory]) -> list[BrokerDirectory]:

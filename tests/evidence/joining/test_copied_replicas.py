@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.collecting.collection import BrokerDirectory, BrokerDump
 from replication.evidence.joining.copied_replicas import (
     copied_directories,
     dumped_copies,
+    leave_out_checkpoints_of_earlier_lives,
     registrations,
 )
 from replication.evidence.joining.lifetimes import Incarnations
@@ -123,16 +125,22 @@ def test_registrations_are_counted_where_the_log_is_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic_id", "above", "kept"), [("a", 9, 9), ("b", 9, None), ("b", 5, 5), ("b", None, None)]
+    ("topic_id", "above", "reached", "kept"),
+    [("a", 9, 9, 9), ("b", 9, 9, None), ("b", 9, 12, None), ("b", 9, 8, 9), ("b", 5, 9, 5)],
 )
 def test_a_checkpoint_above_the_log_may_be_of_an_earlier_topic_of_the_name(
-    topic_id: str, above: int | None, kept: int | None
+    topic_id: str, above: int, reached: int, kept: int | None
 ) -> None:
+    """Where the broker's log of that topic had reached the offset; else only this log had."""
     of_topic = directory(topic_id)
     partitions = tuple(
         replace(p, high_watermark=above, recovery_point=above, log_end_offset=5)
         for p in of_topic.directory.partitions
     )
     told = replace(of_topic, directory=replace(of_topic.directory, partitions=partitions))
-    (copy,) = copied_directories([told], TWO)[0]["t", topic_id, 0]
+    copies, _ = copied_directories([told], TWO)
+    fields = {"leader_epoch": 1, "log_end_offset": reached}
+    line = LogLineFact("became_leader", 1, 1, "server.log", 1, "t", 0, fields)
+    leave_out_checkpoints_of_earlier_lives(copies, {1: {("t", "a", 0): [[line]]}}, TWO)
+    (copy,) = copies["t", topic_id, 0]
     assert (copy.directory.high_watermark, copy.directory.recovery_point) == (kept, kept)
