@@ -249,15 +249,16 @@ def test_where_nobody_knows_who_led_a_part_shows_what_it_shows(
     assert verdicts_of(found)["log_matching"].startswith("UNKNOWN")
 
 
-def test_a_loss_beyond_a_part_is_undetermined() -> None:
-    """Its lines tell that broker 1 cut what the part does not show; without them nothing does."""
+def test_a_loss_beyond_a_part_is_lost_by_its_lines_or_as_it_joined_the_isr() -> None:
+    """Broker 1 cut what the part does not show: its lines tell so, and without them that it joined
+    the ISR of a leader that had committed other records at those offsets."""
     change = changed_dump(LOSS, "broker-1", oldest_half)
     for by_lines in (change, no_dump("broker-1")):
         (cut,) = folded_with(LOSS, by_lines)
         assert [x["status"] for x in cut.answer.losses] == ["lost"]
         assert verdicts_of(cut)["log_matching"] == "HOLDS"
     (cut,) = folded_with(LOSS, without_lines(change, "broker-1"))
-    assert [x["status"] for x in cut.answer.losses] == ["undetermined"]
+    assert [x["status"] for x in cut.answer.losses] == ["lost"]
     assert verdicts_of(cut)["log_matching"].startswith("UNKNOWN")
 
 
