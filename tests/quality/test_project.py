@@ -1,12 +1,13 @@
 """A project of Great Expectations: its owners open it, extend it, and find theirs beside ours."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from jobs import check_quality
 from replication.evidence.event_dumps import write_events
@@ -197,21 +198,34 @@ def put_rules_into(project: Path, elsewhere: Path) -> None:
     file.write_text(file.read_text().replace("expect_column_values_to_be_in_set", "expect_luck"))
 
 
+def rows_of_own_rules(
+    spark: SparkSession, folder: Path, project: Path
+) -> Callable[[str], list[Row]]:
+    """Makes tables of a replay; what the own rules of a project come to in a run of the checks."""
+    write_events(folder / "in" / "0.jsonl", made_trace())
+    run_replay(spark, folder, "tables")
+    chosen = suites.load(project_root() / "conf" / "expectations", ("verdicts",))
+    tables = folder / "tables"
+
+    def rows(run: str) -> list[Row]:
+        asked = ["--tables", str(tables), "--project", str(project), "--run", run]
+        check_quality.check(spark, check_quality.parser().parse_args(asked), chosen)
+        found = Store(spark, tables).newest(RESULTS).filter(f"run = '{run}' AND family = 'own'")
+        return found.collect()
+
+    return rows
+
+
 @pytest.mark.spark
 def test_no_rule_of_the_owners_costs_another_its_result(
     spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
     """Rules that match nothing, raise, count nothing, are of no type, or cannot be read."""
     tables, project = folder / "tables", tmp_path / "project"
-    write_events(folder / "in" / "0.jsonl", made_trace())
-    run_replay(spark, folder, "tables")
-    chosen = suites.load(project_root() / "conf" / "expectations", ("verdicts",))
+    own = rows_of_own_rules(spark, folder, project)
 
     def checked(run: str) -> dict[tuple[str, str], Any]:
-        asked = ["--tables", str(tables), "--project", str(project), "--run", run]
-        check_quality.check(spark, check_quality.parser().parse_args(asked), chosen)
-        found = Store(spark, tables).newest(RESULTS).filter(f"run = '{run}' AND family = 'own'")
-        return {(row["suite"], row["expectation"]): row for row in found.collect()}
+        return {(row["suite"], row["expectation"]): row for row in own(run)}
 
     assert checked("before") == {}
     put_rules_into(project, tmp_path)
@@ -262,15 +276,10 @@ def test_rules_of_the_owners_are_judged_on_the_versions_that_ours_are(
     spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
     tables, project = folder / "tables", tmp_path / "project"
-    write_events(folder / "in" / "0.jsonl", made_trace())
-    run_replay(spark, folder, "tables")
-    chosen = suites.load(project_root() / "conf" / "expectations", ("verdicts",))
+    own = rows_of_own_rules(spark, folder, project)
 
     def failing(run: str) -> int:
-        asked = ["--tables", str(tables), "--project", str(project), "--run", run]
-        check_quality.check(spark, check_quality.parser().parse_args(asked), chosen)
-        found = Store(spark, tables).newest(RESULTS).filter(f"run = '{run}' AND family = 'own'")
-        return sum(row["failing"] for row in found.collect())
+        return sum(row["failing"] for row in own(run))
 
     failing("before")
     exec(EXAMPLE.replace('"gx"', repr(str(project))), {})

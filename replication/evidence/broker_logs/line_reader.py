@@ -288,11 +288,11 @@ class LineReader:
 def _without_doubt(
     scan: Callable[[bytes], Iterator[LogLine | Skipped]], text: bytes
 ) -> Iterator[LogLine | Skipped]:
-    """The lines, but for those with a long word that may have been broken."""
+    """The lines, but for those that were broken within a long word or behind it."""
     for line in scan(text):
         message = "" if isinstance(line, Skipped) else line.message
         in_doubt = DOUBT.decode() in message and not message.startswith(_DUMP_TEXT)
-        why = "a word of this line may have been broken with the line: it is not read"
+        why = "this line was broken within a long word or behind it: the line is not read"
         yield Skipped(line.number, why) if in_doubt else line
 
 

@@ -20,7 +20,7 @@ _BROKEN = 0.05
 _LONGER = 0.05
 # Of lines that are broken anywhere so many are as long as the width, of others few.
 _OF_FULL_WIDTH = 0.6
-# A word that may have been broken itself.
+# A word of so many letters may have been broken itself: this is put where it was, or ended.
 _LONG_WORD = 40
 DOUBT = b" ... "
 # One message of many lines, which are indented: the logger is behind the last.
@@ -30,8 +30,8 @@ _INDENT = (b"\t", b" ")
 
 
 class WholeLines:
-    """Each log line in one line, with the line ends that it had behind it. A long word
-    that may have been broken, or not, gets a mark with which no known line has its wording.
+    """Each log line in one line, with the line ends that it had behind it. DOUBT is where a line
+    was broken within a long word or behind it, which its parts do not tell.
 
     widths: the most of a line's first part, and of the later ones: a prefix that was taken off
     makes the first shorter. anywhere: lines were broken anywhere, and not between words.

@@ -40,6 +40,8 @@ from replication.protocol.histories.stretches import (
     Stretch,
 )
 
+# Under which nothing is taken for granted, one after the other until a history is left.
+LAST = (STRICT, WIDEST, HEARD_EARLY)
 # As the first leader epoch of a record that nothing shows.
 NOWHERE = 1 << 60
 # How many steps the histories of one partition may take together.
@@ -94,8 +96,10 @@ class Histories:
         return self._rungs
 
     def _worked_out(self) -> list[Assumed]:
+        line = self.line(STRICT if self.strict else named.EVERYTHING)
+        last = LAST[:-1] if line.fences_fetches else LAST
         if self.strict:
-            return [STRICT, WIDEST, HEARD_EARLY]
+            return [*last]
         names = frozenset(self._assumable())
         found = [Assumed(names, 0)]
         if names & named.NOTHING_UNSEEN:
@@ -109,7 +113,7 @@ class Histories:
         names = fewer
         names -= {named.DISKS_KEEP}
         found.append(Assumed(names, None))
-        return [*dict.fromkeys([*found, STRICT, WIDEST, HEARD_EARLY])]
+        return [*dict.fromkeys([*found, *last])]
 
     def _assumable(self) -> Iterator[str]:
         line = self.line(named.EVERYTHING)
@@ -264,7 +268,7 @@ class Histories:
         unseen = self.rungs()[0].names & named.NOTHING_UNSEEN
         if stretch.vacuous and (unseen <= needed or outcomes != KEPT):
             return KEPT, unseen
-        if len(outcomes) != 1 or stretch.assumed in (STRICT, WIDEST, HEARD_EARLY):
+        if len(outcomes) != 1 or stretch.assumed in LAST:
             return outcomes, frozenset()
         kept, enough = stretch.assumed, known.get(outcomes, stretch.assumed.names)
         fewer = only(kept, enough)

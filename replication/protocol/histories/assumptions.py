@@ -122,8 +122,7 @@ class Assumed:
     """What one search takes for granted. unseen_losses: how many losses of one record with a disk
     are admitted though nothing shows them: 0, 1 or (None) any number. moments_known: copies that
     are not a broker's last one were taken where its steps have them; else only their records
-    count. heard_early: followers
-    heard of a leader's next epoch before that leader did."""
+    count. heard_early: followers heard of a leader's next epoch before that leader did."""
 
     names: frozenset[str] = frozenset()
     unseen_losses: int | None = None
@@ -134,6 +133,7 @@ class Assumed:
 STRICT = Assumed()
 # Where even so no history is left, a copy may be of another moment than it was placed at.
 WIDEST = Assumed(moments_known=False)
+# Where none is left then either, and fetches carry no leader epoch.
 HEARD_EARLY = Assumed(heard_early=True)
 EVERYTHING = Assumed(frozenset(ASSUMPTIONS), 0)
 

@@ -21,7 +21,7 @@ def allowed_by(
         found.append(("unclean.leader.election.enable", "true"))
     needed = _needed(state, term)
     if cause.name in BY_DISK and needed is not None and len(cause.lossy) >= needed:
-        found.append(("min.insync.replicas", str(needed)))
+        found.append(("min.insync.replicas", str(state.min_insync_replicas_in(term))))
     used = state.settings.inter_broker_version or state.settings.kafka_version
     by_rule = flags is not None and flags.truncation == "truncate_to_high_watermark"
     if cause.name == "truncate_to_high_watermark" and used and by_rule:
@@ -57,9 +57,15 @@ def contract_of(
 
 
 def _needed(state: State, term: LeaderTerm | None) -> int | None:
-    """How many members of the ISR acks=all needed; None where nothing tells."""
+    """How many members of the ISR acks=all needed before a leader was elected; None where nothing
+    tells."""
     needed, flags = state.min_insync_replicas_in(term), state.behaviour()
-    assigned = state.settings.assigned_replicas
+    told = [
+        r.assigned_replicas
+        for r in state.story.recorded
+        if r.assigned_replicas and (term is None or r.leader_epoch < term.leader_epoch)
+    ]
+    assigned = told[-1] if told else state.settings.assigned_replicas
     if needed is None or flags is None or not assigned:
         return needed
     return effective_min_insync_replicas(needed, len(assigned), flags)

@@ -3,6 +3,7 @@
 import pytest
 
 from replication.protocol.folding.fold import new_state
+from replication.protocol.ground.story import Recorded
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.histories.filters.windows import Window
 from replication.protocol.judgement.cause import Cause
@@ -58,3 +59,28 @@ def test_of_a_loss_whose_cause_is_not_known_nothing_is_promised() -> None:
     assert contract_of(under(), Cause("unknown"), "committed", None, may_be_committed=True) == (
         "unknown"
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "assigned_then", "contract"),
+    [
+        ("3.9.1", (1, 2), "not_promised"),
+        # Three replicas, when the records were acknowledged; two are left since.
+        ("3.9.1", (1, 2, 3), "broken"),
+        # Before 3.7 acks=all needs three members, which two replicas never are.
+        ("2.8.2", (1, 2), "broken"),
+    ],
+)
+def test_min_insync_replicas_counts_no_more_than_the_replicas_of_that_time(
+    version: str, assigned_then: tuple[int, ...], contract: str
+) -> None:
+    """min.insync.replicas is 3, and the setting is named as it is."""
+    state = under(min_insync_replicas=3, assigned_replicas=(1, 2), kafka_version=version)
+    state.story.recorded += [
+        Recorded(0, 0, 1, (1, 2), "initial", "a", assigned_then),
+        Recorded(1, 1, 1, (1,), "clean", "b", (1, 2)),
+    ]
+    cause, term = Cause("storage_loss", lossy=frozenset({1, 2})), LeaderTerm(1, 1)
+    assert contract_of(state, cause, "committed", term, may_be_committed=True) == contract
+    named = allowed_by(state, cause, "committed", term, may_be_committed=True)
+    assert named == ([("min.insync.replicas", "3")] if contract == "not_promised" else [])
