@@ -80,9 +80,10 @@ def _rows(
     found: dict[frozenset[str], list[Loss]] = {}
 
     def told(admitted: Admitted) -> Outcomes:
-        run = _Run(histories.state, admitted, more, effort)
-        rows = found[admitted.run.assumed.names] = run.rows()
-        return frozenset([tuple(_told(row) for row in rows)])
+        names = admitted.run.assumed.names
+        if names not in found:
+            found[names] = _Run(histories.state, admitted, more, effort).rows()
+        return frozenset([tuple(_told(row) for row in found[names])])
 
     _, needed = histories.decide(stretch, told, {told(stretch.admitted): assuming})
     needed |= assuming
@@ -248,10 +249,13 @@ class _Run:
         return not gone.records or any(records & gone.records for records in lost)
 
     def _holders(self, gone: _Gone) -> dict[int, bool]:
-        """By broker, whether it holds the record in every history; False where in some."""
+        """By broker, whether it holds in every history what is lost there; False where in some, or
+        where it may, since records that are lost are not kept apart."""
         found: dict[int, bool] = {}
+        losing = self._losing(gone)
+        lost = [(at.records, losing(at) or gone.records) for at in self.admitted.ends]
         for number, place in self.admitted.run.place.items():
-            held = [bool(gone.records >> at.records[place] & 1) for at in self.admitted.ends]
+            held = [bool(each >> r[place] & 1 if each else r[place]) for r, each in lost]
             if any(held) and not is_compacted_away(self.state, number, self.admitted.first):
                 found[number] = all(held)
         return found
@@ -267,7 +271,7 @@ class _Run:
             return "undetermined", ()
         leaders = {self.admitted.run.line.replicas[p] for p in self.leaders if p is not None}
         holders = {n: sure for n, sure in self._holders(gone).items() if n not in leaders}
-        if any(holders.values()):
+        if any(holders.values()) and gone.records:  # Else nothing tells which record it is.
             return "recoverable", ()
         if holders:
             return "undetermined", tuple(sorted(holders))

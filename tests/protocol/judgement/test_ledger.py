@@ -11,8 +11,10 @@ from replication.machine.scenario_text import parse_command
 from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement import ledger
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.settling import ONLY_BEFOREHAND, still_to_get
+from tests.changed_evidence import folded_with
 from tests.protocol.judgement.told import copy, elected, given, told
 
 UNCLEAN = (
@@ -153,3 +155,14 @@ def test_what_compaction_has_taken_is_no_copy_of_the_record(policy: str, status:
     ]
     found = {row["first_offset"]: row["status"] for row in answer(told(facts)).losses}
     assert found == {0: status, 1: "recoverable"}
+
+
+@pytest.mark.parametrize("incident", ["same_epoch_power_loss__1.1.1", "unclean_election__2.8.2"])
+def test_where_records_are_not_kept_apart_none_is_said_to_be_nowhere(
+    incident: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without acknowledgements, and with no steps left for the rows of losses: nothing tells which
+    record it is, so that a replica with some record there may hold it."""
+    monkeypatch.setattr(ledger, "MOST_STEPS_OF_CAUSES", 0)
+    (found,) = folded_with(incident, lambda evidence: (evidence / "acks.jsonl").unlink())
+    assert [row["status"] for row in found.answer.losses] == ["undetermined"]
