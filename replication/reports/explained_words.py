@@ -145,7 +145,7 @@ VALUES = {
         "committed": "below a valid high watermark; acknowledged with acks=1, or not known whether "
         "it was",
         "acknowledged_by_leader": "acknowledged with acks=1",
-        "never_acknowledged": "below a valid high watermark, and no producer was told of it (with "
+        "never_acknowledged": "below a valid high watermark, and no acknowledgement names it (with "
         "`--all-producers` only)",
         "undetermined": "the tier hangs on acknowledgements that are declared missing",
     },

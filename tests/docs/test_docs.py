@@ -73,7 +73,7 @@ def test_every_long_check_is_in_the_table_of_guards() -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
     told = {t for p in pages for t in re.findall(r"`make ([a-z-]+)", p.read_text(encoding="utf-8"))}
     told |= set(re.findall(r"^make ([a-z-]+)", (ROOT / "README.md").read_text(), re.MULTILINE))
-    # What is set up is told of beside the docs, too.
+    # What is set up is said beside the docs, too.
     for path in [*(ROOT / "conf").rglob("*.*"), *(ROOT / "replication").rglob("*.py")]:
         told |= set(re.findall(r"`make ([a-z-]+)", path.read_text(encoding="utf-8")))
     assert targets - told - PARTS_OF_OTHERS == set()
