@@ -101,6 +101,8 @@ class Histories:
         if self.strict:
             return [*last]
         names = frozenset(self._assumable())
+        # What cannot be assumed here changes nothing of the timeline.
+        self._lines[names & named.OF_THE_TIMELINE] = line
         found = [Assumed(names, 0)]
         if names & named.NOTHING_UNSEEN:
             names -= named.NOTHING_UNSEEN

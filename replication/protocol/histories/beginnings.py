@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from replication.protocol.histories.alike import Transitions
 from replication.protocol.histories.assumptions import Assumed
 from replication.protocol.histories.endings import Endings
 from replication.protocol.histories.filters.at_offset import Run
@@ -43,6 +44,7 @@ class Beginnings:
     def __init__(self) -> None:
         self._known: dict[Kinds, Beginning] = {}
         self._endings: dict[Assumed, Endings] = {}
+        self.transitions = Transitions()
 
     def endings_of(self, run: Run) -> Endings:
         """What may come after, shared with the runs under the same assumptions."""

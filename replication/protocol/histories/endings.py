@@ -9,11 +9,11 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from operator import neg
 
+from replication.protocol.histories.alike import Kind, kind_of
 from replication.protocol.histories.filters.at_offset import Run
 from replication.protocol.histories.filters.by_offset import EVERYWHERE, lowest_from
-from replication.protocol.histories.filters.windows import UNSURE, Window
+from replication.protocol.histories.filters.windows import Window
 
-Kind = tuple[object, ...]
 # With more kinds than this to come, each epoch is followed.
 MOST_KINDS = 50
 
@@ -61,22 +61,7 @@ def _first_from(numbers: list[int], least: int) -> int:
 
 def _kind_of(run: Run, window: Window) -> Kind:
     """All that a leader epoch's moves and filters read of it."""
-    leader_epoch, line = window.leader_epoch, run.line
-    items = tuple(each.get(leader_epoch, ()) for each in run.items)
+    kind = kind_of(run, window)
     # Copies tell each run of offsets something of its own.
-    own = window.number if any(i.kind == "copy" for row in items for i in row) else None
-    following = window.next_other
-    return (
-        own,
-        window.leader,
-        None if window.isrs is None else tuple(window.isrs),
-        window.kind,
-        window.led,
-        window.start is None,
-        window.unnamed,
-        window.shown,
-        window.leader_was_away,
-        window.number in line.not_heard,
-        None if following is None else following.kind in UNSURE,
-        items,
-    )
+    own = any(i.kind == "copy" for row in kind[-1] for i in row)
+    return (window.number if own else None, window.start is None, *kind)

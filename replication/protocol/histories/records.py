@@ -10,6 +10,7 @@ ANY_RECORD = -1
 Essence = tuple[tuple[int, ...], int, int, int, int, int, int, int]
 # A stretch of leadership: leader epoch, and how often its leader had begun to lead in it.
 Stretch = tuple[int, int]
+Seen = tuple[object, ...]
 Kinds = tuple[Assumed, tuple[int, int, int, int | None], bool, bool, bool]
 
 
@@ -70,6 +71,22 @@ class Records:
         run = self.run
         numbers = (len(run.labels), self.answered, self.seen_by_clients, run.committed_by)
         return run.assumed, numbers, run.unseen, run.by_offset_alone, self.exact
+
+    def seen_from(self, leader_epoch: int) -> Seen:
+        """All that a leader epoch's moves read of the records: of their leader epochs the order,
+        and which of them are its own."""
+        run = self.run
+        epochs = (*self.epochs, *run.written_by, run.committed_by, leader_epoch)
+        ranks = {
+            e: n for n, e in enumerate(sorted({e for e in epochs if e is not None and e >= 0}))
+        }
+        begun = {o: n for (e, o), n in self.unseen.items() if e == leader_epoch}
+        return (
+            *self.kinds(),
+            tuple(ranks.get(e, e) for e in epochs),
+            tuple(run.writers),
+            tuple(begun.items()),
+        )
 
     def writable(self, leader_epoch: int, leader: int, at: Leading, *, several: bool) -> list[int]:
         """The records that a leader may append. several: it may have written in more than one

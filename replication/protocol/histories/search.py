@@ -200,6 +200,9 @@ class Search:
 
     def after(self, states: set[At], window: Window) -> set[At]:
         """The states after one leader epoch."""
+        return self.beginnings.transitions.after(states, window, self.records, self._followed)
+
+    def _followed(self, states: set[At], window: Window) -> set[At]:
         found: set[At] = set()
         for leader in self._leaders(window):
             found |= self._led_by(states, window, leader)

@@ -272,7 +272,7 @@ def _replicas(state: State, recorded: list[Recorded], assumed: Assumed) -> list[
         ever |= {s.leader for s in steps if s.leader is not None}
     ever |= {r for s, r in state.coverage if s == "log_directory" and r is not None}
     unknown = settings.assigned_replicas is None
-    if unknown and (REPLICAS_AS_SEEN not in assumed.names or len(ever) == 1):
+    if unknown and (REPLICAS_AS_SEEN not in assumed.names or len(ever) < 2):
         ever.add(UNSEEN_REPLICA)
     return sorted(ever)
 
