@@ -299,8 +299,13 @@ def _truncated(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
     return ev.Truncated(broker, f["to_offset"], end, reason, *epoch_end)
 
 
-def _not_truncated(broker: int, line: LogLineFact, role: _Role) -> None:
-    role.log_end = None  # It fetches from there on.
+def _not_truncated(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
+    """A cut that leaves all there is tells where the log ends."""
+    role.log_end, role.reason, role.answer = None, None, None  # It fetches from there on.
+    last_offset = line.fields.get("last_offset")
+    if last_offset is None or role.leads or role.leader_epoch is None:
+        return None
+    return ev.Truncated(broker, last_offset + 1, last_offset + 1, "leader_epoch")
 
 
 def _is_defined(answer: _Answer) -> bool:

@@ -355,7 +355,10 @@ def _place(
     here = [p for p in places if p.offset == offset]
     for choice in ([p for p in surviving if p.offset == offset], surviving, here, places):
         if choice:
-            return (choice[0].offset, choice[0].leader_epoch, choice[0].content)
+            at, content = choice[0].offset, choice[0].content
+            # One that an idempotent producer sent again may be there under two leader epochs.
+            epochs = {p.leader_epoch for p in choice if (p.offset, p.content) == (at, content)}
+            return at, epochs.pop() if len(epochs) == 1 else None, content
     return None if offset is None else (offset, None, UNSEEN_CONTENT if seen_all else None)
 
 

@@ -1,4 +1,4 @@
-"""What one leader epoch does to the states is worked out once for all epochs and runs that are alike.
+"""What a leader epoch does to the states is worked out once for all epochs and runs alike.
 
 Of an epoch the moves and filters read its leader, its ISRs, the brokers' items and which of the
 records are older or newer than it: never its number. So a partition that elects a thousand times in
@@ -65,8 +65,7 @@ def _is_to(window: Window, records: Records) -> Kind:
 
 
 def kind_of(run: Run, window: Window) -> Kind:
-    """What the moves and filters read of a leader epoch, whichever offset it is asked about: the
-    brokers' items come last."""
+    """What the moves and filters read of a leader epoch, whichever offset it is asked about."""
     leader_epoch, following = window.leader_epoch, window.next_other
     return (
         window.leader,

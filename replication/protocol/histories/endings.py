@@ -61,7 +61,7 @@ def _first_from(numbers: list[int], least: int) -> int:
 
 def _kind_of(run: Run, window: Window) -> Kind:
     """All that a leader epoch's moves and filters read of it."""
-    kind = kind_of(run, window)
+    here = [items.get(window.leader_epoch, ()) for items in run.items]
     # Copies tell each run of offsets something of its own.
-    own = any(i.kind == "copy" for row in kind[-1] for i in row)
-    return (window.number if own else None, window.start is None, *kind)
+    own = any(item.kind == "copy" for row in here for item in row)
+    return (window.number if own else None, window.start is None, *kind_of(run, window))

@@ -83,7 +83,7 @@ class Records:
         begun = {o: n for (e, o), n in self.unseen.items() if e == leader_epoch}
         return (
             *self.kinds(),
-            tuple(ranks.get(e, e) for e in epochs),
+            tuple(e if e is None else ranks.get(e, e) for e in epochs),
             tuple(run.writers),
             tuple(begun.items()),
         )

@@ -247,3 +247,16 @@ def test_of_two_logs_that_a_start_loads_under_one_name_none_tells_where_it_ended
     assert ends(started(0), here, here) == [28, 28]
     assert ends(started(0), here, leads(1, 3), later) == [28, 0]
     assert ends(started(0), here, started(2), aside) == [28, 0]
+
+
+def test_a_cut_without_effect_tells_where_a_followers_log_ends() -> None:
+    def no_effect(number: int, last_offset: int | None = 10) -> LogLineFact:
+        return line(
+            "truncation_without_effect", number=number, to_offset=20, last_offset=last_offset
+        )
+
+    ends = ev.Truncated(1, 11, 11, "leader_epoch")
+    assert facts(follows(4, 1), no_effect(2)) == [ev.BecameFollower(1, 4), ends]
+    assert facts(follows(4, 1), no_effect(2, None)) == [ev.BecameFollower(1, 4)]
+    assert facts(leads(4, 1), no_effect(2)) == [ev.BecameLeader(1, 4)]
+    assert facts(no_effect(1)) == []

@@ -96,6 +96,24 @@ def test_a_compacted_record_is_none_of_those_that_clients_name_at_its_offset_els
     assert claimed_elsewhere(each, leader) == {1}
 
 
+def test_a_record_that_was_sent_again_after_an_election_is_of_either_leader_epoch() -> None:
+    """An idempotent producer wrote it to a leader that was replaced, and to the next one: which of
+    the two it was told of nobody knows."""
+    once, again = Place(5, 0, 0), Place(5, 1, 0)
+
+    def epoch(*places: Place) -> int | None:
+        contents = Contents(places={"5": list(places)}, payloads_read=True)
+        (entry,) = runs(told(5), contents=contents)
+        fact = entry.fact
+        assert isinstance(fact, ev.RecordsAcknowledged)
+        assert (fact.first_offset, fact.content) == (5, 0)
+        return fact.leader_epoch
+
+    assert epoch(once) == epoch(once, once) == 0
+    assert epoch(once, again) is None
+    assert epoch(once, Place(9, 1, 0)) == 0
+
+
 def test_a_record_that_another_replaced_at_its_offset_is_found_in_no_copy() -> None:
     by_offset = [replace(told(n, line=n), payload_id=None, offset=o) for n, o in ((1, 2), (2, 6))]
     again = replace(by_offset[1], ts=9, line=3)

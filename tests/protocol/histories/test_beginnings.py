@@ -81,6 +81,7 @@ def _followed_to_the_end(search: Search, states: set[At], window: Window) -> int
     [
         ("_begun", lambda search: (search.windows(), search.starts())),
         ("_idle", _followed_to_the_end),
+        ("after", Search._followed),
     ],
 )
 def test_what_is_shared_changes_no_answer(

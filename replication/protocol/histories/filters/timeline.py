@@ -125,7 +125,7 @@ class Timeline:
     @property
     def fences_fetches(self) -> bool:
         """Whether fetches are known to carry the leader epoch (KIP-320)."""
-        return self.flags is not None and self.has("fetch_carries_leader_epoch")
+        return self.kraft or (self.flags is not None and self.has("fetch_carries_leader_epoch"))
 
     def has(self, flag: str) -> bool:
         """Whether the release has a flag; an unknown release has the later rule."""
