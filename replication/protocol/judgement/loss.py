@@ -131,7 +131,7 @@ def _steps(state: State, loss: Loss, where: str) -> list[Step]:
     term = loss.lost_in
     if term is not None:
         steps.append(Step(
-            term.start_event_id or term.event_id,
+            _led_without(state, loss) or term.start_event_id or term.event_id,
             f"broker {term.leader} leads epoch {term.leader_epoch} without {where}",
         ))  # fmt: skip
     for number in sorted(state.replicas):
@@ -170,6 +170,18 @@ def _losing_steps(state: State, loss: Loss) -> list[Step]:
             if step.kind == "cut" and end is not None and end <= first < (step.first_offset or 0):
                 found.append(Step(step.event_id, f"broker {leader} cuts its log to {end}"))
     return found[:3]
+
+
+def _led_without(state: State, loss: Loss) -> str | None:
+    """Where the leader begins to lead after the start that lost the records, if it led before, too."""
+    term = loss.lost_in
+    if term is None or term.leader is None or term.leader not in loss.cause.lossy:
+        return None
+    steps = state.story.own.get(term.leader, [])
+    start = _start_without(steps, loss)
+    after = steps[steps.index(start) :] if start is not None else []
+    led = (s for s in after if s.kind == "led" and s.leader_epoch == term.leader_epoch)
+    return next((s.event_id for s in led), None)
 
 
 def _start_without(steps: list[OwnStep], loss: Loss) -> OwnStep | None:

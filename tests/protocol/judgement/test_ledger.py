@@ -166,3 +166,33 @@ def test_where_records_are_not_kept_apart_none_is_said_to_be_nowhere(
     monkeypatch.setattr(ledger, "MOST_STEPS_OF_CAUSES", 0)
     (found,) = folded_with(incident, lambda evidence: (evidence / "acks.jsonl").unlink())
     assert [row["status"] for row in found.answer.losses] == ["undetermined"]
+
+
+def test_the_proof_names_where_a_leader_leads_again_without_what_its_disk_lost() -> None:
+    """Within one leader epoch: it began twice, the first time with all."""
+    facts: list[ev.Fact] = [
+        ev.PartitionDescribed((1,), 1, True, "delete", "1.1.1", "1.1", "zookeeper"),
+        *(ev.CoverageDeclared(s, None, True) for s in ("controller_history", "acknowledgements")),
+        ev.CoverageDeclared("broker_log", 1, True),
+        ev.LeadershipRecorded(1, 0, (1,), 0, "initial", (1,)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeaderAppended(1, 0, 5, 0, 7),
+        ev.HighWatermarkAdvanced(1, 5),
+        ev.RecordsAcknowledged(0, 5, "all", 0, 7),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeaderAppended(1, 0, 6, 0, 8),
+    ]
+    state = new_state("c", "t", "id", 0)
+    for n, fact in enumerate(facts):
+        at = 1_000 + n
+        apply(
+            state, ev.Event(f"e{n}", "trace", "c", "t", "id", 0, n, fact, at, "forensic", None, 0)
+        )
+    found = answer(state)
+    assert [loss["cause"] for loss in found.losses] == ["storage_loss"]
+    (proof,) = (f for f in found.findings if f["finding_id"] == found.losses[0]["finding_id"])
+    led = [step["event_id"] for step in proof["witness"] if "leads epoch 0" in step["because"]]
+    again = max(n for n, fact in enumerate(facts) if isinstance(fact, ev.BecameLeader))
+    assert led == [f"e{again}"]
