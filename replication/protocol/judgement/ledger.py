@@ -5,7 +5,7 @@ the status, the step without which the record survives is the cause.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
@@ -44,6 +44,17 @@ class _Gone:
     committed: bool
 
 
+@dataclass(slots=True)
+class _Shared:
+    """What all rows may take and took. assumed: what they rest on, preferred if it is enough for
+    the next. By the search that runs share: the one that forgets nothing, with its ends; causes."""
+
+    effort: Effort
+    assumed: list[frozenset[str]] = field(default_factory=list)
+    exact: dict[Search, tuple[Search, frozenset[At]]] = field(default_factory=dict)
+    causes: dict[tuple[object, ...], Cause] = field(default_factory=dict)
+
+
 def losses(fates: Fates) -> list[Loss]:
     """The ledger's rows, in offset order."""
     state, rows = fates.histories.state, []
@@ -56,10 +67,9 @@ def losses(fates: Fates) -> list[Loss]:
             before = broken.get(id(fate))
             broken[id(fate)] = (fate, assuming if before is None else before[1] & assuming)
     ordered = sorted(broken.values(), key=lambda each: each[0].stretch.first)
-    assumed: list[frozenset[str]] = []
-    effort = Effort(MOST_STEPS_OF_CAUSES, MOST_STATES)
+    shared = _Shared(Effort(MOST_STEPS_OF_CAUSES, MOST_STATES))
     for fate, assuming in ordered:
-        rows += _rows(fates.histories, fate.stretch, assuming, more, assumed, effort)
+        rows += _rows(fates.histories, fate.stretch, assuming, more, shared)
     joined = _joined(rows)
     for loss in joined:
         loss.finding = finding_of(state, loss)
@@ -71,26 +81,24 @@ def _rows(
     stretch: Stretch,
     assuming: frozenset[str],
     more: bool,
-    assumed: list[frozenset[str]],
-    effort: Effort,
+    shared: _Shared,
 ) -> list[Loss]:
     """The rows of one run, and what they rest on: more than that something is lost may, its cause
-    above all. assuming: what that rests on; assumed: what other runs' rows do, preferred if it is
-    enough; effort: what all rows may take and took."""
+    above all. assuming: what that rests on."""
     found: dict[frozenset[str], list[Loss]] = {}
 
     def told(admitted: Admitted) -> Outcomes:
         names = admitted.run.assumed.names
         if names not in found:
-            found[names] = _Run(histories.state, admitted, more, effort).rows()
+            found[names] = _Run(histories.state, admitted, more, shared).rows()
         return frozenset([tuple(_told(row) for row in found[names])])
 
     _, needed = histories.decide(stretch, told, {told(stretch.admitted): assuming})
     needed |= assuming
-    if needed != assuming and needed not in assumed:
-        others = (each for each in assumed if assuming <= each <= stretch.assumed.names)
+    if needed != assuming and needed not in shared.assumed:
+        others = (each for each in shared.assumed if assuming <= each <= stretch.assumed.names)
         needed = next((x for x in others if histories.is_enough(stretch, told, x)), needed)
-        assumed.append(needed)
+        shared.assumed.append(needed)
     rows = found.get(needed, found[stretch.assumed.names])
     for row in rows:
         row.assuming = needed
@@ -107,27 +115,38 @@ def _told(row: Loss) -> tuple[object, ...]:
 class _Run:
     """One run of offsets at which every history loses something."""
 
-    def __init__(self, state: State, admitted: Admitted, more: bool, effort: Effort) -> None:
-        self.state, self.more, self.effort = state, more, effort
-        left = effort.most_steps - effort.steps
-        exactly = Effort(min(MOST_STEPS, left), MOST_STATES)
-        beginnings = admitted.search.beginnings
-        self.search = Search(admitted.run, exact=True, effort=exactly, beginnings=beginnings)
-        try:
-            ends = frozenset(self.search.ends())
-        except TooMany:
-            self.search, ends = admitted.search, admitted.ends
-            self.search.effort.allow(left - exactly.steps)
-            effort.steps += exactly.steps
-        self.before = self.search.effort.steps if self.search is admitted.search else 0
+    def __init__(self, state: State, admitted: Admitted, more: bool, shared: _Shared) -> None:
+        self.state, self.more, self.shared = state, more, shared
+        self.before = 0
+        if admitted.search in shared.exact:
+            self.search, ends = shared.exact[admitted.search]
+            self.before = self.search.effort.steps
+        else:
+            self.search, ends = self._exactly(admitted)
+            shared.exact[admitted.search] = self.search, ends
         run = admitted.run
         self.admitted = Admitted(admitted.first, admitted.end, run, self.search, ends)
         self.leaders = last_leaders(self.admitted)
 
+    def _exactly(self, admitted: Admitted) -> tuple[Search, frozenset[At]]:
+        """The search that forgets nothing; where that takes too much, the one that there is."""
+        spent = self.shared.effort
+        left = spent.most_steps - spent.steps
+        effort = Effort(min(MOST_STEPS, left), MOST_STATES)
+        beginnings = admitted.search.beginnings
+        search = Search(admitted.run, exact=True, effort=effort, beginnings=beginnings)
+        try:
+            return search, frozenset(search.ends())
+        except TooMany:
+            spent.steps += effort.steps
+            admitted.search.effort.allow(left - effort.steps)
+            self.before = admitted.search.effort.steps
+            return admitted.search, admitted.ends
+
     def rows(self) -> list[Loss]:
         """The rows; what they took is counted."""
         rows = self._told()
-        self.effort.steps += self.search.effort.steps - self.before
+        self.shared.effort.steps += self.search.effort.steps - self.before
         return rows
 
     def _told(self) -> list[Loss]:
@@ -200,12 +219,15 @@ class _Run:
         span = Span(first, first + 1 if end is None else end, *self._identity(gone))
         tier = self._tier(gone)
         how = None if gone.claim is None else gone.claim.how
-        cause = cause_of(
-            self.search,
-            self._losing(gone),
-            by_clients=how is not None and how != "acks_1",
-            acks_one=tier == "acknowledged_by_leader",
-        )
+        key = (self.search, gone.records, gone.claim, tier)
+        if key not in self.shared.causes:
+            self.shared.causes[key] = cause_of(
+                self.search,
+                self._losing(gone),
+                by_clients=how is not None and how != "acks_1",
+                acks_one=tier == "acknowledged_by_leader",
+            )
+        cause = self.shared.causes[key]
         status, missing = self._status(gone)
         copies: list[SurvivingCopy] = []
         if status != "recovered":

@@ -173,7 +173,7 @@ def _losing_steps(state: State, loss: Loss) -> list[Step]:
 
 
 def _led_without(state: State, loss: Loss) -> str | None:
-    """Where the leader begins to lead after the start that lost the records, if it led before, too."""
+    """Where the leader begins to lead after the start that lost the records."""
     term = loss.lost_in
     if term is None or term.leader is None or term.leader not in loss.cause.lossy:
         return None
