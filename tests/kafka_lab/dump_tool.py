@@ -13,7 +13,6 @@ DUMPED = re.compile(r"^Dumping (.+)$")
 RECORD = re.compile(r"^(?:\| )?offset: (\d+) .*?(?: key: (.*?))?(?: payload: (.*))?$")
 BATCH = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) .*partitionLeaderEpoch: (-?\d+) ")
 CREATED = re.compile(r"CreateTime: (\d+)")
-UNREADABLE = re.compile(r"^Error at|skipping\. ")
 
 
 @dataclass(frozen=True)

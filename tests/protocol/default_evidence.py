@@ -83,24 +83,6 @@ def left_by(world: World, chance: random.Random, *, as_on_disk: bool = False) ->
     return Story(described, tuple(left), tuple(world.brokers), controller)
 
 
-def with_brokers_named(story: Story, world: World) -> Story:
-    """The same, of producers whose log names who answered."""
-    facts = [step.fact for step in world.steps]
-    wrote = {
-        (f.first_offset, f.leader_epoch, f.content): f.replica
-        for f in reversed(facts)
-        if isinstance(f, ev.LeaderAppended)
-    }
-    left: list[Left] = []
-    for one in story.left:
-        fact = one.fact
-        if isinstance(fact, ev.RecordsAcknowledged):
-            who = wrote.get((fact.first_offset, fact.leader_epoch, fact.content))
-            one = replace(one, fact=replace(fact, leader=who))
-        left.append(one)
-    return replace(story, left=tuple(left))
-
-
 def _lines(fact: ev.Fact, version: tuple[int, ...]) -> Iterator[ev.Fact]:
     """A broker's step as its lines at INFO tell it."""
     match fact:

@@ -62,7 +62,7 @@ EQUIVALENT: dict[str, str] = {
         "refuses"
     ),
     "reassignment: if before is None -> if False": (
-        "the machine tells always how it began; unit tests ask as it begins"
+        "the machine tells always how it began; rows of Kafka's unit tests ask as it begins"
     ),
 }
 

@@ -201,7 +201,7 @@ def test_folding_grows_with_the_events_alone(kind: Callable[[int], Facts]) -> No
     assert not grows(folding_of(kind))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_folding_thousands_grows_with_the_events_alone(kind: Callable[[int], Facts]) -> None:
     assert not grows(folding_of(kind), LARGE_SIZES)

@@ -1,7 +1,7 @@
 """The machine and the naive model agree after every step of random schedules, and so do verdicts.
 
-500 in a quick run, 10,000 in a whole one, `SCHEDULES=n` for the quick part; seeds are fixed, so a
-failure repeats.
+1,000 in each run, 10,000 in `make sweeps` and `make soak`; `SCHEDULES=n` for another number. Seeds
+are fixed, so a failure repeats.
 """
 
 import os
@@ -11,7 +11,7 @@ import pytest
 from replication.machine.scenario import run_scenario
 from tests.protocol.schedules import Setting, as_scenario, run, schedule, search, shrunk
 
-COUNT = int(os.environ.get("SCHEDULES", "500"))
+COUNT = int(os.environ.get("SCHEDULES", "1000"))
 PARTS = 10
 WHOLE = 10_000
 
@@ -25,10 +25,9 @@ def test_random_schedules_agree(part: int) -> None:
     assert failures == [], "\n".join(failures)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("part", range(PARTS))
 def test_ten_thousand_random_schedules_agree(part: int) -> None:
-    """Some 40 s in all; `make soak` says how long they take."""
     each = WHOLE // PARTS
 
     failures = search(each, part * each)

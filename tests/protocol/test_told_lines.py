@@ -7,15 +7,14 @@ from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.judge import answer
 from tests.evidence.joining.lines import line
-from tests.protocol.judgement.told import told
+from tests.protocol.judgement.told import conforms, told
 
 
 def conformance(*facts: ev.Fact, version: str = "3.9.1") -> tuple[str, str]:
     """Verdict and reason on forensic facts of three replicas."""
     described = ev.PartitionDescribed((1, 2, 3), 1, True, "delete", version, None, "kraft")
-    judged = answer(told([described, *facts])).verdicts
-    verdict = next(v for v in judged if v["invariant"] == "version_conformance")
-    return verdict["verdict"], verdict["reason"]
+    found = conforms(told([described, *facts]))
+    return found.verdict, found.reason
 
 
 @pytest.mark.parametrize(
@@ -55,9 +54,7 @@ def test_of_a_replica_that_no_assignment_names_no_fetch_is_missing(
         ev.LeadershipRecorded(1, 0, (1, joins), 1),
         ev.InputEnded(),
     ]
-    judged = answer(told(facts, "traced")).verdicts
-    verdict = next(v for v in judged if v["invariant"] == "version_conformance")
-    assert verdict["verdict"] == expected
+    assert conforms(told(facts, "traced")).verdict == expected
 
 
 def cut(to: int, end: int | None, of: int | None = 0) -> ev.Fact:
@@ -151,9 +148,7 @@ def test_a_crash_leaves_any_earlier_high_watermark(
         ev.Truncated(2, cut, None, "high_watermark"),
         ev.InputEnded(),
     ]
-    judged = answer(told(facts, "traced")).verdicts
-    verdict = next(v for v in judged if v["invariant"] == "version_conformance")
-    assert verdict["verdict"] == expected
+    assert conforms(told(facts, "traced")).verdict == expected
 
 
 def test_after_a_crash_no_high_watermark_has_fallen() -> None:

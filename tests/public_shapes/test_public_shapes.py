@@ -36,6 +36,7 @@ from tests.evidence.segment_bytes import Record, batch
 
 FOLDER = Path(__file__).parent
 LEAST_SHAPES = 60
+_OF_THE_TEXT = ("says ", "not ")
 _DECIDED = ("seen ", "election ", "lost ", "brokers ")
 _SPAN = re.compile(r"^(\d+|-):(\d+)-(\d+)([a-z]?)$")
 
@@ -149,14 +150,18 @@ def test_the_answer_is_right(
 ) -> None:
     lay_out(shape, tmp_path)
     args = [arg.replace("FOLDER", str(tmp_path)) for arg in shape.args]
-    status = main(["diagnose", str(tmp_path), *args])
-    said = capsys.readouterr()
-    answer = {}
-    if status in (0, 1, 3):
-        main(["diagnose", str(tmp_path), *args, "--format", "json"])
-        answer = json.loads(capsys.readouterr().out)
-    failed = [e for e in shape.expected if not _holds(e, status, said.out + said.err, answer)]
-    assert failed == [], f"{shape.why}: {failed}\n{said.out}{said.err}"
+    text, answer, statuses = "", {}, set()
+    if any(e.startswith(_OF_THE_TEXT) for e in shape.expected):
+        statuses.add(main(["diagnose", str(tmp_path), *args]))
+        said = capsys.readouterr()
+        text = said.out + said.err
+    if not text or not all(e.startswith((*_OF_THE_TEXT, "exit ")) for e in shape.expected):
+        statuses.add(main(["diagnose", str(tmp_path), *args, "--format", "json"]))
+        told = capsys.readouterr().out
+        answer = json.loads(told) if told else {}
+    [status] = statuses
+    failed = [e for e in shape.expected if not _holds(e, status, text, answer)]
+    assert failed == [], f"{shape.why}: {failed}\n{text}"
 
 
 def _holds(expected: str, status: int, text: str, answer: dict[str, object]) -> bool:

@@ -23,8 +23,11 @@ from tests.protocol.test_growth import (
     KINDS,
     Facts,
     a_leader_that_leads_again_and_again,
+    clean_elections,
     events_of,
+    left_in_the_isr,
     logs_that_are_looked_at,
+    restarts_of_a_follower,
     truncations,
 )
 
@@ -51,22 +54,23 @@ def state_of(kind: Callable[[int], Facts], count: int, covered: Covered) -> Stat
     return state
 
 
-def states() -> Iterator[tuple[str, State]]:
-    """What elections and random schedules leave, with more and with less of it handed over."""
+def states(count: int) -> Iterator[tuple[str, State]]:
+    """What so many elections of each kind, and random schedules, leave, with more and with less of
+    it handed over."""
     for kind in KINDS:
         for covered in ([], [CONTROLLER, LINES[0]], [CONTROLLER, *LINES, ACKNOWLEDGEMENTS]):
-            yield f"{kind.__name__} {covered}", state_of(kind, 5, covered)
+            yield f"{kind.__name__} {covered}", state_of(kind, count, covered)
     for seed in range(2):
         world = schedule_machine(seed).story.world
         for name, state in rests(world, random.Random(seed), 1):
             yield f"seed {seed} {name}", state
 
 
-def answers() -> dict[tuple[str, bool], Any]:
+def answers(count: int) -> dict[tuple[str, bool], Any]:
     """Every answer, by default and strictly."""
     return {
         (name, strict): asdict(answer(state, strict=strict))
-        for name, state in states()
+        for name, state in states(count)
         for strict in (False, True)
     }
 
@@ -75,26 +79,28 @@ def _followed_to_the_end(search: Search, states: set[At], window: Window) -> int
     return len(search.line.windows) if search._settled(states, window) else 0
 
 
-@pytest.mark.slow
+SHARED_PARTS = {
+    "_begun": lambda search: (search.windows(), search.starts()),
+    "_idle": _followed_to_the_end,
+    "after": Search._followed,
+}
+
+
 @pytest.mark.parametrize(
-    ("shared_part", "by_itself"),
-    [
-        ("_begun", lambda search: (search.windows(), search.starts())),
-        ("_idle", _followed_to_the_end),
-        ("after", Search._followed),
-    ],
+    "count",
+    [pytest.param(2, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.sweep)],
 )
-def test_what_is_shared_changes_no_answer(
-    shared_part: str, by_itself: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_shared_changes_no_answer(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Without bounds: what is shared leaves more of them.
     monkeypatch.setattr(ledger, "MOST_STEPS_OF_CAUSES", 1 << 40)
     monkeypatch.setattr(ask, "MOST_STEPS_OF_ALL_FEWER", 1 << 40)
     monkeypatch.setattr(ask, "MOST_STEPS_OF_FEWER", 1 << 40)
-    shared = answers()
-    monkeypatch.setattr(Search, shared_part, by_itself)
-    alone = answers()
-    assert [key for key in shared if shared[key] != alone[key]] == []
+    shared = answers(count)
+    for part, by_itself in SHARED_PARTS.items():
+        with monkeypatch.context() as alone:
+            alone.setattr(Search, part, by_itself)
+            found = answers(count)
+        assert [key for key in shared if shared[key] != found[key]] == [], part
 
 
 @pytest.mark.parametrize("kind", OF_LEADER_EPOCHS, ids=lambda kind: kind.__name__)
@@ -106,10 +112,21 @@ def test_with_all_lines_handed_over_judging_grows_with_the_leader_epochs_alone(
     assert calls(lambda: answer(many)) < 2.2 * calls(lambda: answer(few))
 
 
-@pytest.mark.parametrize(
-    "sizes", [(125, 250), pytest.param((250, 500, 1_000, 2_000), marks=pytest.mark.slow)]
-)
-@pytest.mark.parametrize("kind", OF_LEADER_EPOCHS, ids=lambda kind: kind.__name__)
+# All kinds take some 350 s: `make test` has some of them, and less of each.
+IN_EVERY_RUN = (clean_elections, left_in_the_isr, restarts_of_a_follower)
+GROWING = [
+    *(pytest.param(kind, (125, 250), id=kind.__name__) for kind in IN_EVERY_RUN),
+    *(
+        pytest.param(
+            kind, (125, 250, 500, 1_000, 2_000),
+            id=f"{kind.__name__} for long", marks=pytest.mark.sweep,
+        )
+        for kind in OF_LEADER_EPOCHS
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "sizes"), GROWING)
 def test_with_nothing_handed_over_judging_grows_with_the_leader_epochs_alone(
     kind: Callable[[int], Facts], sizes: tuple[int, ...]
 ) -> None:

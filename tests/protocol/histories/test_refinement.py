@@ -76,7 +76,7 @@ def steps_of_histories(kind: str, elections: int) -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "sizes", [(60, 120, 240), pytest.param(LARGE_SIZES, marks=pytest.mark.slow)]
+    "sizes", [(60, 120, 240), pytest.param(LARGE_SIZES, marks=pytest.mark.sweep)]
 )
 def test_elections_are_judged_in_as_many_steps_as_there_are_elections(
     kind: str, sizes: tuple[int, ...]

@@ -6,7 +6,13 @@ from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import EpochEntry, Span
 from replication.protocol.ground.topic_partition import State
+from replication.protocol.ground.verdict import Verdict
+from replication.protocol.judgement.declared_gaps import declared_gaps
+from replication.protocol.judgement.fates import fates_of
+from replication.protocol.judgement.invariants import version_conformance
 from replication.protocol.judgement.judge import answer
+from replication.protocol.judgement.reference import reference
+from replication.protocol.judgement.view import View
 
 COMMITTED = "committed_records_survive"
 ACKNOWLEDGED = "acknowledged_records_survive"
@@ -24,6 +30,12 @@ def verdict(facts: Sequence[ev.Fact], invariant: str = COMMITTED, *, strict: boo
     """One verdict on forensic facts."""
     judged = answer(told(facts), strict=strict).verdicts
     return next(str(v["verdict"]) for v in judged if v["invariant"] == invariant)
+
+
+def conforms(state: State) -> Verdict:
+    """Whether the steps follow the rules of the release; the histories are not asked."""
+    ref, gaps = reference(state), declared_gaps(state)
+    return version_conformance.judge(View(state, ref, gaps, fates_of(state)))
 
 
 def given(*covered: int, version: str = "2.8.1", acks: bool = True) -> list[ev.Fact]:
