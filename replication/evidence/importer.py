@@ -15,7 +15,7 @@ from replication.evidence.joining.cluster_facts import ClusterFacts
 from replication.evidence.joining.cluster_join import join_cluster
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
-from replication.evidence.log_directories.left_out import left_out
+from replication.evidence.log_directories.left_out import without_folders, without_segments
 from replication.evidence.tools.metadata_quorum import QuorumReplica
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
@@ -84,7 +84,8 @@ class Import:
             return "event dumps hold events already: diagnose, stream.py and replay.py read them"
         named = [d.directory for d in self.collection.directories if d.directory.named]
         if named:
-            return f"no partition's log is in this evidence; {'; '.join(left_out(named[0]))}"
+            lacks = [*without_segments(named[0]), *without_folders(named[0])]
+            return f"no partition's log is in this evidence; {'; '.join(lacks)}"
         return (
             "no topic partition found in this evidence: it is Kafka's, but names no "
             "partition (only __cluster_metadata, or logs without a line about one). "

@@ -100,7 +100,7 @@ class Retelling:
         for number, (step, at) in enumerate(self.script.steps):
             self.number = number
             pairs = self._after(pairs, step, at, before)
-            before = at or before
+            before = max(at or 0, before or 0) or None
         ends = self.script.ends
         pairs = self._fit(self._with_fetches(pairs), lambda t: self._ends(t, ends), "the copies")
         return [self._healed(pair) for pair in pairs]

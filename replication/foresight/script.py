@@ -5,7 +5,7 @@ finds those that fit (retelling.py).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -222,9 +222,9 @@ def _in_parts(
 
 def _beginning(events: Sequence[Event]) -> Script:
     """What the partition is, and which broker leads it first."""
-    described = next((e.fact for e in events if isinstance(e.fact, ev.PartitionDescribed)), None)
+    described = _described(events)
     first = next((e.fact for e in events if isinstance(e.fact, ev.LeadershipRecorded)), None)
-    if described is None or not described.kafka_version:
+    if not described.kafka_version:
         raise CannotTell("the release is not known (--kafka says it)")
     if first is None or first.leader is None:
         raise CannotTell(
@@ -232,6 +232,11 @@ def _beginning(events: Sequence[Event]) -> Script:
             "the metadata log, or the controller's state-change.log"
         )
     replicas = described.assigned_replicas or first.assigned_replicas
+    if replicas and any(set(each) != set(replicas) for each in _assignments(events)):
+        raise CannotTell(
+            "the partition was reassigned to other brokers in between, and whatif tells no "
+            "reassignment again"
+        )
     if not replicas or set(first.isr or replicas) != set(replicas):
         raise CannotTell("nothing tells the replicas, or not all were in sync as the story begins")
     starts = [e.fact for e in events if isinstance(e.fact, ev.ReplicaStarted)]
@@ -252,6 +257,25 @@ def _beginning(events: Sequence[Event]) -> Script:
         bool(described.unclean_leader_election),
         eligible,
     )
+
+
+def _described(events: Sequence[Event]) -> ev.PartitionDescribed:
+    """What is told of the partition before its first leader is: a later telling adds what an
+    earlier one leaves out, and of two that name the same the later one counts."""
+    told = ev.PartitionDescribed()
+    for event in events:
+        if isinstance(event.fact, ev.LeadershipRecorded):
+            break
+        if isinstance(event.fact, ev.PartitionDescribed):
+            said = {n: v for n, v in asdict(event.fact).items() if v is not None}
+            told = replace(told, **said)
+    return told
+
+
+def _assignments(events: Sequence[Event]) -> list[tuple[int, ...]]:
+    """The replicas that the controller's records name, one after the other."""
+    recorded = (e.fact for e in events if isinstance(e.fact, ev.LeadershipRecorded))
+    return [fact.assigned_replicas for fact in recorded if fact.assigned_replicas]
 
 
 def _leaders(events: Sequence[Event]) -> dict[int, int]:

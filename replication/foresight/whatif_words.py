@@ -14,6 +14,8 @@ TIERS = {
     "consumed": "read",
     "committed": "committed",
     "acknowledged_by_leader": "acks=1",
+    "never_acknowledged": "no acknowledgement",
+    "undetermined": "acks not known",
 }
 MOST_STEPS = 12
 
@@ -23,6 +25,8 @@ def text(answer: dict[str, Any]) -> str:
     rows = answer["losses"]
     if not rows:
         return "Nothing was lost, so nothing is to be told otherwise.\n"
+    if not any(_is_told(cell) for row in rows for cell in row["if"]):
+        return _nothing_told(rows)
     interventions = [cell["set"] for cell in rows[0]["if"]]
     names = [_named(row) for row in rows]
     width = max(map(len, [*names, "loss"])) + 2
@@ -35,6 +39,26 @@ def text(answer: dict[str, Any]) -> str:
     for number, name in enumerate(interventions):
         lines += ["", f"{name}:", *(f"  {line}" for line in _told(rows, names, number))]
     lines = [line.rstrip() for line in lines]
+    return "\n".join(lines) + "\n"
+
+
+def _is_told(cell: dict[str, Any]) -> bool:
+    return bool(cell["answer"] != "not_told")
+
+
+def _nothing_told(rows: list[dict[str, Any]]) -> str:
+    """Where not one loss can be told again: why, a line for each reason, and what else answers."""
+    reasons: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for cell in row["if"]:
+            named = reasons.setdefault(cell["because"], {})
+            named[f"{row['topic']}-{row['partition']}"] = None
+    lines = ["whatif can tell nothing of this incident:"]
+    lines += [f"  {', '.join(named)}: {because}." for because, named in reasons.items()]
+    lines.append(
+        "What another setting closes and what it costs: replication-analyzer preflight DESCRIBE "
+        "CONFIGS, with the setting as it would be."
+    )
     return "\n".join(lines) + "\n"
 
 

@@ -51,7 +51,7 @@ from replication.evidence.log_directories.digest_reader import (
     is_digest,
     read_digest,
 )
-from replication.evidence.log_directories.left_out import left_out
+from replication.evidence.log_directories.left_out import without_segments
 from replication.evidence.log_directories.log_directory import (
     LogDirectory,
     read_log_directory,
@@ -232,7 +232,7 @@ def read_all(
     result.found_directories += _read_directories(found.directories, spread)
     for directory in result.found_directories:
         result.unreadable += directory.unreadable
-        result.notes += left_out(directory)
+        result.notes += without_segments(directory)
         for partition in directory.partitions:
             result.unreadable += partition.unreadable
             result.files += len(partition.segments)

@@ -70,3 +70,19 @@ def in_order(found: Iterable[tuple[int, PackedLines]]) -> list[Ordered]:
 
 def _order(fact: LogLineFact, log: int) -> Order:
     return (fact.at if fact.at is not None else 0, file_rank(fact.path), fact.line, log)
+
+
+# What tells that a broker has no log of a partition any more, and that it has one. A start loads
+# what waits to be deleted, too, by a line that names the partition alone.
+_GONE = frozenset(("log_marked_deleted", "replica_removed"))
+_THERE = frozenset(("log_created", "became_leader", "became_follower", "leader_and_isr_received"))
+
+
+def deleted_by(lines: BrokerLines | None) -> frozenset[tuple[str, int]]:
+    """The partitions whose logs a broker deleted, by its lines, and has not made again since."""
+    found = set()
+    for about, own in lines.partitions.items() if lines is not None else ():
+        told = [f.kind for _, f in in_order(own) if f.kind in _GONE or f.kind in _THERE]
+        if told and told[-1] in _GONE:
+            found.add(about)
+    return frozenset(found)

@@ -13,7 +13,7 @@ from replication.evidence.broker_logs.packed_facts import PackedLines
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
 from replication.evidence.collecting.broker_text_log import LIFE_KINDS, BrokerLog
 from replication.evidence.collecting.collection import Collection
-from replication.evidence.joining.broker_lines import BrokerLines, lines_by_broker
+from replication.evidence.joining.broker_lines import BrokerLines, deleted_by, lines_by_broker
 from replication.evidence.joining.clients_promises import Placed, placed, said_of_unsure
 from replication.evidence.joining.cluster_facts import ClusterFacts, broker_settings, facts_of
 from replication.evidence.joining.controllers_history import (
@@ -50,6 +50,7 @@ from replication.evidence.joining.partition_settings import (
 )
 from replication.evidence.joining.placement import lives_of, place
 from replication.evidence.joining.printed_settings import printed_settings, settings_lines
+from replication.evidence.log_directories.left_out import without_folders
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
 
@@ -135,6 +136,8 @@ def _known(
         for key, copy in emptied_replicas(cluster.directories, cluster.history, directories):
             directories.setdefault(key, []).append(copy)
         notes += names_alone(cluster.directories, cluster.history)
+    for d in cluster.directories:
+        notes += without_folders(d.directory, deleted_by(brokers.get(d.broker)))
     dumps, said = dumped_copies(cluster, lives, directories)
     notes += said
     lines = {n: lines_by_incarnation(n, mine, lives) for n, mine in brokers.items()}

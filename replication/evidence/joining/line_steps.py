@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.joining.lines_without_effect import loaded_under_one_name, not_obeyed
 from replication.evidence.joining.missing_lines import is_covered
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.process_lives import lives_of
@@ -16,10 +17,6 @@ SETTLED = "settled"
 # A fetcher announces a cut and makes it at once, ms.
 _AT_ONCE = 1_000
 _REASONS = ("high_watermark", "leader_epoch", "diverging_epoch", "out_of_range")
-_BY_THEN_LOADED = frozenset(
-    ("process_started", "leader_and_isr_received", "became_leader", "became_follower",
-     "log_created")
-)  # fmt: skip
 TRACE_KINDS = frozenset(
     ("log_appended", "leader_high_watermark_updated", "high_watermark_set",
      "fetch_response_received", "follower_log_end_recorded")
@@ -27,12 +24,19 @@ TRACE_KINDS = frozenset(
 
 
 class Step(NamedTuple):
-    """`kind`: the line's, "stop", or "life" where a process starts. at: the broker's clock, ms."""
+    """`kind`: the line's, "stop", or "life" where a process starts. at: the broker's clock, ms, by
+    which the step has its place; shown_at: what the line of its source says, where that differs."""
 
     kind: str
     fact: ev.Fact | None
     at: int | None
     source: ev.Source | None
+    shown_at: int | None = None
+
+    @property
+    def printed_at(self) -> int | None:
+        """The time of the line that the step was read from."""
+        return self.at if self.shown_at is None else self.shown_at
 
 
 _Answer = tuple[int | None, int | None, int | None]
@@ -46,10 +50,11 @@ class _Role:
     prints_leadership, prints_following: its version prints lines of its own for these. cuts_to:
     what a cut follows that no line explains; reason: (when, why) as the fetcher announced the next
     cut; answer: by which answer of its leader. clean: how the process before ended, by what this
-    one found; stopped: by its own last lines. high_watermark, and before: as it leads, the last one
-    that was printed, and the one before that. log_end: where the log ended as it was loaded, or by
-    what was printed since, if the broker has neither led nor cut since, nor fetched unseen: before
-    it cuts or need not a follower fetches nothing. followed: the epoch in which it did first.
+    one found; stopped: by its own last lines, the last of them told_by. high_watermark, and before:
+    as it leads, the last one that was printed, and the one before that. log_end: where the log
+    ended as it was loaded, or by what was printed since, if the broker has neither led nor cut
+    since, nor fetched unseen: before it cuts or need not a follower fetches nothing.
+    followed: the epoch in which it did first.
     """
 
     prints_leadership: bool
@@ -61,6 +66,7 @@ class _Role:
     answer: _Answer | None = None
     clean: bool | None = None
     stopped: str | None = None
+    told_by: LogLineFact | None = None
     high_watermark: int | None = None
     before: int | None = None
     version: str | None = None
@@ -96,7 +102,7 @@ def steps_of_lines(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
         if step.kind in ("log_loaded", "log_created"):
             loaded = True
             if asked is not None:
-                step = step._replace(at=asked.at)
+                step = step._replace(at=asked.at, shown_at=step.at)
             yield step
             continue
         if asked is not None:
@@ -117,19 +123,19 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
     covered: bool | None = None
     lives = lives_of(lines)
     role.begin(*next(lives))
-    unsure, not_obeyed = _loaded_under_one_name(lines), _not_obeyed(lines)
+    unsure, passed_by = loaded_under_one_name(lines), not_obeyed(lines)
     for line in lines:
         source = ev.Source(line.path, line.line)
         if line.kind == "process_started":
             if role.leader_epoch is not None or role.stopped:
-                ended = ev.ReplicaStopped(broker, role.stopped or "process_crash")
-                yield Step("stop", ended, line.at, source)
+                yield _stop(broker, line, role)
             role.leads, role.clean, role.stopped, role.log_end = False, None, None, None
+            role.told_by = None
             role.obeys, role.followed = None, None
             role.begin(*next(lives))
             yield Step("life", None, line.at, source)
             continue
-        if (line.path, line.line) in not_obeyed or line.fields.get(SETTLED):
+        if (line.path, line.line) in passed_by or line.fields.get(SETTLED):
             continue
         if line.kind == "truncated" and role.as_loaded:
             # Of the files of its lines one may reach back to its start, and another not.
@@ -144,51 +150,17 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
             yield Step(line.kind, fact, line.at, source)
 
 
-def _loaded_under_one_name(lines: list[LogLineFact]) -> set[tuple[str, int | None]]:
-    """Where the lines are of a start that loads several logs of the name, with other ends: one of
-    a deleted topic, or on its way to another directory, lies beside it, and the line names only the
-    directory above (seen in 1.1.1). Which is which nothing tells."""
-    found: set[tuple[str, int | None]] = set()
-    loads: list[LogLineFact] = []
-    for line in lines:
-        if line.kind == "log_loaded":
-            loads.append(line)
-            if len({one.fields.get("log_end_offset") for one in loads}) > 1:
-                found.update((one.path, one.line) for one in loads)
-        elif line.kind in _BY_THEN_LOADED:
-            loads = []
-    return found
-
-
-def _not_obeyed(lines: list[LogLineFact]) -> set[tuple[str, int]]:
-    """Where the lines are of requests that changed nothing: one that is refused, since its leader
-    epoch is known (`becomeLeaderOrFollower`), and one to follow a leader that is not alive: such a
-    replica follows nobody, cuts and fetches nothing, and knows of no other epoch than before
-    (`makeFollowers`)."""
-    found: set[tuple[str, int]] = set()
-    asked: dict[tuple[str, object], LogLineFact] = {}
-    last: dict[str, LogLineFact] = {}
-    for line in lines:
-        place = line.path, line.fields.get("leader")
-        if line.kind == "leader_and_isr_received":
-            asked[place] = last[line.path] = line
-        elif line.kind == "process_started":
-            asked.clear()
-            last.clear()
-        elif line.kind == "role_change_started":
-            last.pop(line.path, None)
-        elif line.kind == "leader_and_isr_ignored" and line.path in last:
-            request = last.pop(line.path)
-            if request.fields.get("leader_epoch") == line.fields.get("leader_epoch"):
-                found.add((request.path, request.line))
-        elif line.kind == "become_follower_failed" and place in asked:
-            request = asked.pop(place)
-            found.add((request.path, request.line))
-    return found
+def _stop(broker: int, start: LogLineFact, role: _Role) -> Step:
+    """The end of the process before a start: read from the line that tells of it, or, where it has
+    none, as that of a crash, from the start."""
+    told = role.told_by or start
+    ended = ev.ReplicaStopped(broker, role.stopped or "process_crash")
+    return Step("stop", ended, start.at, ev.Source(told.path, told.line), told.at)
 
 
 def _ended(broker: int, line: LogLineFact, role: _Role) -> None:
     role.stopped = "clean" if line.kind == "stopped_cleanly" else "unknown"
+    role.told_by = line
 
 
 def _start_found(broker: int, line: LogLineFact, role: _Role) -> None:

@@ -254,6 +254,6 @@ class _Story:
         if self.entries and self.entries[-1].at == at:
             rank = max(rank, self.entries[-1].rank)
         source = ev.Source(told.path) if isinstance(told, Copy) else told.source
-        shown_at = told.shown_at if isinstance(told, Copy) else told.at
+        shown_at = told.shown_at if isinstance(told, Copy) else told.printed_at
         number = len(self.entries)
         self.entries.append(Entry(at, rank, self.broker, number, fact, source, grade, shown_at))

@@ -68,7 +68,7 @@ def _requests_as_obeyed(lines: list[LogLineFact], broker: int) -> list[LogLineFa
     appended = False
     for fact in lines:
         if asked is not None and fact.kind == "fetcher_removed" and appended:
-            result.append(result.pop(asked)._replace(at=fact.at))
+            result.append(result.pop(asked))
         if fact.kind in ("fetcher_removed", "process_started"):
             asked = None
         if fact.kind == "process_started":
