@@ -24,7 +24,7 @@ from replication.decisions.down import copies_of_the_stopped, perhaps_running
 from replication.decisions.plan import Plan, Step, plan_of, plan_of_older
 from replication.decisions.questions import PROMISED, TIERS
 from replication.decisions.ranges import NO_END, Ranges, has_no_end, size
-from replication.decisions.start_order import start_order
+from replication.decisions.start_order import keep_order, start_order
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.assumptions import ASSUMPTIONS
 
@@ -63,14 +63,15 @@ def decide(
 
 def due(states: Iterable[State]) -> Iterator[dict[str, Any]]:
     """The partitions at which something is to be decided, each as `partition_json` has it."""
-    for decision in map(decide, states):
-        if decision.choice.advice != NOTHING_TO_DECIDE:
-            yield partition_json(decision)
+    found = [d for d in map(decide, states) if d.choice.advice != NOTHING_TO_DECIDE]
+    _start_orders(found)
+    yield from map(partition_json, found)
 
 
 def as_json(decisions: Sequence[Decision], incident: str | None) -> dict[str, Any]:
     """The whole answer; partitions at which there is nothing to decide are counted only."""
     shown = [d for d in decisions if d.choice.advice != NOTHING_TO_DECIDE]
+    orders = _start_orders(shown)  # Puts the followers of each plan in that order, too.
     rows = [partition_json(d) for d in shown]
     used = {name for row in rows for name in row["assuming"]}
     return {
@@ -79,7 +80,7 @@ def as_json(decisions: Sequence[Decision], incident: str | None) -> dict[str, An
         "partitions_looked_at": len(decisions),
         "partitions_not_known": [_not_known(d) for d in decisions if is_not_known(d)],
         "partitions": rows,
-        "start_orders": _start_orders(shown),
+        "start_orders": orders,
         "assumptions": [
             {
                 "name": name,
@@ -116,7 +117,8 @@ def _not_known(decision: Decision) -> dict[str, Any]:
 
 
 def _start_orders(shown: list[Decision]) -> list[dict[str, Any]]:
-    """By cluster, in which order to start those brokers of which some plan says one."""
+    """By cluster, in which order to start those brokers of which some plan says one; each plan has
+    its followers in that order then."""
     by_cluster: dict[str, list[Decision]] = {}
     for d in shown:
         by_cluster.setdefault(d.outlook.state.cluster_id, []).append(d)
@@ -133,8 +135,18 @@ def _start_orders(shown: list[Decision]) -> list[dict[str, Any]]:
             for first, then, places in order.ring
         ]
         found.append(
-            {"cluster_id": cluster_id or None, "brokers": order.brokers, "contradiction": ring}
+            {
+                "cluster_id": cluster_id or None,
+                "brokers": order.brokers,
+                "contradiction": ring,
+                "early": [
+                    {"broker": then, "before": first, "partition": names[place]}
+                    for place, first, then in order.early
+                ],
+            }
         )
+        for d in of:
+            keep_order(d.plan, order.brokers or ())
     return found
 
 

@@ -103,7 +103,7 @@ _IDS_Z = "zookeeper-shell.sh Z ls /brokers/ids"
 _IDS_B = "kafka-broker-api-versions.sh --bootstrap-server B"
 _IS_ON = r"unclean\.leader\.election\.enable=true"
 
-PUT_BACK = "put_back"
+PUT_BACK, MOVE_AWAY = "put_back", "move_away"
 COPY, DUMP, STOP, START, FOLLOW = "copy", "dump", "stop", "start", "start_to_follow"
 LEAD, LEAD_UNCLEANLY = "start_to_lead", "start_to_lead_uncleanly"
 ELECT, PREFER, UNCLEAN_OFF, LEADERLESS = "elect_uncleanly", "prefer", "unclean_off", "leaderless"
@@ -123,6 +123,14 @@ ROWS = (
         "rm -r {directory} && mv SAFE/broker-{broker}/{topic}-{partition}-as-found {directory}",
         "OLDER is the folder that has the older copy; the copy's name and owner have to be those "
         "of the directory that it takes the place of", shows=_SAME, within=0, at_broker=True),
+    Row(MOVE_AWAY, (0, 8), None, BOTH,
+        "mv {directory} SAFE/broker-{broker}/{topic}-{partition}-moved",
+        "test ! -e {directory} && test -d SAFE/broker-{broker}/{topic}-{partition}-moved "
+        "&& echo moved", "moved",
+        "mv SAFE/broker-{broker}/{topic}-{partition}-moved {directory}",
+        "while the broker is stopped; it makes the directory anew when it starts, unless one of "
+        "its log.dirs is offline, and fetches the whole partition", shows="^moved$", within=0,
+        at_broker=True),
     Row(DUMP, (0, 8), (2, 0), (ZOOKEEPER,),
         "kafka-run-class.sh kafka.tools.DumpLogSegments --deep-iteration --files " + _SEGMENTS,
         "the same command", _NAMED, _READS, shows=_IS_NAMED, within=0, at_broker=True),

@@ -12,7 +12,6 @@ from replication.decisions.candidates import (
     Candidate,
     Older,
     Outlook,
-    last_known,
     struck_at_start,
 )
 from replication.decisions.choosing import ANY, ELECT, KEEP, NOTHING_TO_DECIDE, START, Choice
@@ -27,6 +26,7 @@ from replication.decisions.traps import (
     traps,
     unclean_is_on,
 )
+from replication.decisions.waiting import NotYet, apart, chosen_of, not_yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,6 @@ class Step:
     tried: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NotYet:
-    """A broker that must not start yet, and what its start would destroy or decide."""
-
-    broker: int
-    because: str
-
-
 @dataclass(slots=True)
 class Plan:
     """What to do, in order; who must not start yet; which traps are on the way. release_known:
@@ -80,7 +72,7 @@ def plan_of(outlook: Outlook, choice: Choice) -> Plan:
     steps.add_all()
     found = traps(outlook, choice)
     return Plan(
-        steps.steps, _not_yet(outlook, choice, found), found, release_of(outlook) is not None
+        steps.steps, not_yet(outlook, choice, found), found, release_of(outlook) is not None
     )
 
 
@@ -117,7 +109,8 @@ class _Steps:
         self._add(commands.PUT_BACK, to.replica, words)
         row = row_of(commands.ELECT, self.release, self.mode)
         if row is not None and row.sets_only:
-            self._add(commands.ELECT, to.replica, "Allow unclean elections of this topic.")
+            if not self._is_set():
+                self._add(commands.ELECT, to.replica, "Allow unclean elections of this topic.")
             words = f"Start broker {to.replica}, and no other before it."
             self._add(commands.LEAD_UNCLEANLY, to.replica, words)
         else:
@@ -140,15 +133,24 @@ class _Steps:
             told = ranges_in_words(copy.ranges)
             words = f"See in the copy of broker {copy.replica} the records at stake: {told}."
             self._add(commands.DUMP, copy.replica, words, first=copy.ranges[0][0])
-        if self.chosen is None or self.choice.advice == KEEP:
+        if self.chosen is None:
             return
         number = self.chosen.replica
         others = [c for c in self.outlook.candidates if c.replica != number]
-        self._add_controllers()
-        stops = [c for c in others if c.runs] if self._must_be_alone() else []
+        differ = apart(self.outlook, self.choice)
+        if self.choice.advice == KEEP:
+            others = [c for c in others if c.replica in differ]
+        else:
+            self._add_controllers()
+        alone = self.choice.advice != KEEP and self._must_be_alone()
+        stops = [c for c in others if c.runs and (alone or c.replica in differ)]
         for c in stops:
-            words = f"Stop broker {c.replica}, so that only broker {number} can be elected."
+            why = f"so that only broker {number} can be elected"
+            words = f"Stop broker {c.replica}, {why if alone else 'to move its directory away'}."
             self._add(commands.STOP, c.replica, words)
+        for c in others:
+            if c.replica in differ:
+                self._move_away(c.replica, number)
         if self.choice.advice == START:
             self._add_start(number, ask=any(c.runs and c not in stops for c in others))
         elif self.choice.advice == ELECT:
@@ -160,26 +162,37 @@ class _Steps:
             )
             self._add(commands.ELECT, number, words)
         for c in others:
-            cuts = c.replica in self._cut()
+            cuts = c.replica in self._cut() - differ
             if c.replica in self.choice.safe and not cuts and c not in stops:
                 continue
-            why = (
-                " and its own directory is copied: it cuts its log to the leader's" if cuts else ""
-            )
+            why = ""
+            if cuts:
+                why = " and its own directory is copied: it cuts its log to the leader's"
+            elif c.replica in differ:
+                why = " and its own directory is moved away: it fetches the leader's whole log"
             words = f"Start broker {c.replica} once broker {number} leads{why}."
             self._add(commands.FOLLOW, c.replica, words, cuts=cuts)
         if self._followers_stop_without_the_setting() or (
             self.choice.advice == ELECT and self._followers_need_the_setting()
         ):
             words = (
-                "Take the setting back, once each of them follows: without it one that has more "
-                "than its leader stops its broker."
+                f"Take the setting back, once each of them follows{self._was_set()}: without it "
+                "one that has more than its leader stops its broker."
             )
             self._add(commands.UNCLEAN_OFF, number, words)
+        if self.choice.advice == KEEP:
+            return
         preferred = next(iter(self.outlook.line.assigned or (number,)))
         if preferred != number and preferred not in self.outlook.away:
             words = f"If broker {preferred} is to lead as before: once it is in the ISR, elect it."
             self._add(commands.PREFER, preferred, words)
+
+    def _move_away(self, number: int, leader: int) -> None:
+        words = (
+            f"Move the partition's directory of broker {number} away before it starts for any "
+            f"partition: no rule is sure to cut that log to the one of broker {leader}."
+        )
+        self._add(commands.MOVE_AWAY, number, words)
 
     def _add_controllers(self) -> None:
         """Before the first broker: where none runs nobody knows whether a controller does."""
@@ -193,7 +206,7 @@ class _Steps:
         if self.choice.leader is None and (ask or (row is not None and "--zookeeper" in row.check)):
             self._add(commands.LEADERLESS, None, "See that nobody leads the partition by now.")
         if_down = " if it is down" if self._chosen_runs() else ""
-        first = _not_yet(self.outlook, self.choice, traps(self.outlook, self.choice))
+        first = not_yet(self.outlook, self.choice, traps(self.outlook, self.choice))
         alone = ", and no other before it" if first or self._must_be_alone() else ""
         self._add(commands.LEAD, number, f"Start broker {number}{if_down}{alone}.")
         if self._may_leave_the_isr(number):
@@ -216,7 +229,8 @@ class _Steps:
                 words = f"Stop broker {number}: its next start is to elect it."
                 self._add(commands.STOP, number, words)
             self._add(commands.LEADERLESS, None, "See that nobody leads the partition by now.")
-            self._add(commands.ELECT, number, "Allow unclean elections of this topic.")
+            if not self._is_set():
+                self._add(commands.ELECT, number, "Allow unclean elections of this topic.")
             words = f"Start broker {number}, and no other before it: that elects it uncleanly."
             self._add(commands.LEAD_UNCLEANLY, number, words)
         else:
@@ -232,9 +246,9 @@ class _Steps:
             self._take_back(number)
 
     def _take_back(self, number: int) -> None:
-        words = "Take the setting back."
+        words = f"Take the setting back{self._was_set()}."
         if not setting_is_heeded(self.release, self.mode):
-            words = "Take the setting back: from 3.9 on it would elect at the next crash."
+            words = f"{words[:-1]}: from 3.9 on it would elect at the next crash."
         self._add(commands.UNCLEAN_OFF, number, words)
 
     def _start_may_elect(self, number: int) -> bool:
@@ -249,9 +263,9 @@ class _Steps:
     def _followers_stop_without_the_setting(self) -> bool:
         """Whether one that was elected by its start has followers with more than it has, in such a
         release: seen on 1.1.1, after the only member of the ISR had lost its tail."""
-        is_on = self.outlook.state.settings.unclean_leader_election is True
-        need = self._followers_need_the_setting() and not is_on
-        return self.choice.advice == START and need and bool(self._cut())
+        need = self._followers_need_the_setting() and not self._is_set()
+        more = self._cut() - apart(self.outlook, self.choice)
+        return self.choice.advice == START and need and bool(more)
 
     def _followers_need_the_setting(self) -> bool:
         """Whether a follower that has more than its leader stops its broker for good, unless
@@ -259,6 +273,13 @@ class _Steps:
         0.10.2.2; handleOffsetOutOfRange of ReplicaFetcherThread)."""
         row = row_of(commands.ELECT, self.release, self.mode)
         return row is not None and row.sets_only
+
+    def _is_set(self) -> bool:
+        """Whether unclean elections were allowed before: then no step allows them."""
+        return self.outlook.state.settings.unclean_leader_election is True
+
+    def _was_set(self) -> str:
+        return ", unless it is to stay as it was before this" if self._is_set() else ""
 
     def _chosen_runs(self) -> bool:
         return self.chosen is not None and self.chosen.runs
@@ -351,41 +372,3 @@ def _quoted(names: dict[str, object]) -> dict[str, object]:
 
 def _filled(text: str | None, names: dict[str, object]) -> str | None:
     return None if text is None else text.format(**names)
-
-
-def chosen_of(outlook: Outlook, choice: Choice) -> Candidate | None:
-    """The candidate that is chosen."""
-    return next((c for c in outlook.candidates if c.replica == choice.replica), None)
-
-
-def _not_yet(outlook: Outlook, choice: Choice, found: list[Trap]) -> list[NotYet]:
-    """Who must not start before the choice is carried out, and why."""
-    result: dict[int, str] = {}
-    chosen = chosen_of(outlook, choice)
-    if choice.advice == KEEP:
-        return []
-    last = last_known(outlook.state)
-    if last is not None and last != choice.replica:
-        result[last] = "its mere start would elect it: it is the last known leader"
-    for copy in chosen.copies if chosen is not None else ():
-        if copy.cut or copy.undecided:
-            result.setdefault(
-                copy.replica, "its first fetch would cut records that the chosen leader lacks"
-            )
-    for n in outlook.away if chosen is not None else ():
-        why = "it is to stay away until another one leads, and its directory is copied"
-        result.setdefault(n, why)
-    others = [c for c in outlook.candidates if c.replica != choice.replica]
-    by_itself = any(t.name == UNCLEAN_IS_ON for t in found)
-    for c in others:
-        if c.runs or c.replica in choice.safe:
-            continue
-        if by_itself:
-            result.setdefault(
-                c.replica, "it could be elected by itself: unclean election is allowed"
-            )
-        elif chosen is None:
-            result.setdefault(c.replica, "nothing is decided yet, and its start may elect it")
-        elif c.trusted:
-            result.setdefault(c.replica, "it is elected by its mere start, before the chosen one")
-    return [NotYet(n, why) for n, why in sorted(result.items())]

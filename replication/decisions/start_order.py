@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from replication.decisions import commands
@@ -18,10 +18,12 @@ class StartOrder:
     """brokers: all that are to start, in an order that keeps every plan; none where no plan has one
     wait, None where there is no such order. ring: then brokers of which each has to lead before the
     next one starts, and the last one before the first, with the places of the partitions that say
-    so."""
+    so. early: who starts before the leader that its plan would rather have first, and destroys
+    nothing by that."""
 
     brokers: list[int] | None
     ring: list[tuple[int, int, list[int]]]
+    early: list[Wait] = field(default_factory=list)
 
 
 def start_order(
@@ -39,12 +41,12 @@ def start_order(
         if n.broker not in away
     ]
     # In which order the steps of the plans have them: kept as far as the others leave it.
-    steps = {
-        (choice.replica, step.broker)
-        for choice, plan in planned
+    steps: list[Wait] = [
+        (place, choice.replica, step.broker)
+        for place, (choice, plan) in enumerate(planned)
         for step in plan.steps
-        if step.action == commands.FOLLOW and choice.replica is not None
-    }
+        if step.action == commands.FOLLOW and choice.replica is not None and step.broker is not None
+    ]
     before: dict[int, set[int]] = {}
     for _, first, then in waits:
         before.setdefault(first, set())
@@ -56,9 +58,27 @@ def start_order(
         ready = [b for b in before if b not in order and before[b] <= set(order)]
         if not ready:
             return StartOrder(None, _ring(waits, {b: before[b] - set(order) for b in before}))
-        late = {then for first, then in steps if first not in order}
+        late = {then for _, first, then in steps if first not in order}
         order.append(min(ready, key=lambda b: (b in late, b)))
-    return StartOrder(order, [])
+    early = [
+        (place, first, then)
+        for place, first, then in steps
+        if {first, then} <= {*order} and order.index(then) < order.index(first)
+    ]
+    return StartOrder(order, [], early)
+
+
+def keep_order(plan: Plan, order: Sequence[int]) -> None:
+    """Puts the steps that start followers in the order of all plans: to their own plan it makes no
+    difference which of them is first."""
+    places = [n for n, step in enumerate(plan.steps) if step.action == commands.FOLLOW]
+    last = len(order)
+    steps = sorted(
+        (plan.steps[n] for n in places),
+        key=lambda s: order.index(s.broker) if s.broker in order else last,
+    )
+    for place, step in zip(places, steps, strict=True):
+        plan.steps[place] = step
 
 
 def _ring(waits: list[Wait], before: dict[int, set[int]]) -> list[tuple[int, int, list[int]]]:

@@ -117,7 +117,7 @@ def unclean_is_on(outlook: Outlook) -> bool:
 
 def _cut_under(outlook: Outlook, choice: Choice) -> list[int]:
     chosen = next((c for c in outlook.candidates if c.replica == choice.replica), None)
-    return [] if chosen is None else [x.replica for x in chosen.copies if x.cut or x.undecided]
+    return [] if chosen is None else [x.replica for x in chosen.copies if x.cut and not x.diverging]
 
 
 def _brokers(numbers: list[int]) -> str:

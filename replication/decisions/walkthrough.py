@@ -77,6 +77,11 @@ def _merged(
             else:
                 after.setdefault(deed, set()).update((before | followers) - {deed})
                 before, followers = {deed}, set()
+            if step["action"] == commands.MOVE_AWAY:
+                # A broker that starts for one partition starts with all its directories.
+                start = ("start", plan["cluster_id"], step["broker"])
+                after.setdefault(start, set()).add(deed)
+    after = {deed: before for deed, before in after.items() if deed in deeds}
     for cluster, brokers in orders.items():
         starts: list[Deed] = [("start", cluster, broker) for broker in brokers]
         for one, two in pairwise(deed for deed in starts if deed in deeds):

@@ -92,7 +92,16 @@ def _start_order(order: dict[str, Any]) -> Iterator[str]:
     cluster = "" if order["cluster_id"] is None else f" of cluster {order['cluster_id']}"
     if order["brokers"] is not None:
         told = ", then ".join(f"broker {n}" for n in order["brokers"])
-        yield f"START ORDER{cluster}: {told}; each once the one before it leads what its plan says."
+        yield (
+            f"START ORDER{cluster}: {told}; each once the checks of the one before it print what "
+            "they must."
+        )
+        yield "  Before the first: every step of all plans that copies or moves a directory."
+        for x in order["early"]:
+            yield (
+                f"  Of {x['partition']} broker {x['broker']} starts before broker {x['before']}, "
+                "its leader: that destroys nothing; make its check once that one leads."
+            )
         return
     yield f"START ORDER{cluster}: none keeps every plan."
     for x in order["contradiction"]:

@@ -1,0 +1,101 @@
+"""Of every kept incident and every replica of it as the choice: what its plan lets start."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replication.cli import main
+
+INCIDENTS = Path(__file__).parents[1] / "incidents"
+KEPT = sorted(path for path in INCIDENTS.iterdir() if path.is_dir())
+STARTS = {"start", "start_to_follow", "start_to_lead", "start_to_lead_uncleanly"}
+
+
+def answers(
+    incident: Path, capsys: pytest.CaptureFixture[str], *down: str
+) -> list[tuple[dict[str, Any], str]]:
+    """The answer of `decide` as it is, and of each replica that can be elected: as data and as
+    text."""
+    found: list[tuple[dict[str, Any], str]] = []
+    asked: list[list[str]] = [[]]
+    while asked:
+        options = asked.pop(0)
+        if main(["decide", *options, *down, "--format", "json", str(incident)]) == 2:
+            capsys.readouterr()
+            continue
+        answer = json.loads(capsys.readouterr().out)
+        main(["decide", *options, *down, str(incident)])
+        found.append((answer, capsys.readouterr().out))
+        if not options:
+            replicas = {c["replica"] for row in answer["partitions"] for c in row["candidates"]}
+            asked = [["--elect", str(n)] for n in sorted(replicas)]
+    return found
+
+
+@pytest.mark.parametrize("incident", KEPT, ids=lambda path: path.name)
+def test_no_plan_starts_a_log_that_would_differ_and_each_keeps_the_order_of_starts(
+    incident: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [*answers(incident, capsys), *answers(incident, capsys, "--down", "all")]
+    for answer, text in found:
+        for row in answer["partitions"]:
+            moves_what_would_differ(row)
+            sets_nothing_twice(row, text)
+            sees_only_what_is_there(row)
+        for order in answer["start_orders"]:
+            of = [r for r in answer["partitions"] if r["cluster_id"] == order["cluster_id"]]
+            keeps_the_order(order, of)
+
+
+def moves_what_would_differ(row: dict[str, Any]) -> None:
+    """A follower of which the choice says that its log differs, or may, starts without it."""
+    steps = [(s["action"], s["broker"]) for s in row["steps"]]
+    for c in row["candidates"]:
+        if c["replica"] != row["replica"]:
+            continue
+        for copy in c["copies"]:
+            n = copy["replica"]
+            starts = [at for at, step in enumerate(steps) if step[0] in STARTS and step[1] == n]
+            if starts and (copy["kept_and_diverging"] or copy["either"]):
+                first = min(starts)
+                assert ("copy", n) in steps[:first], (row["topic"], n)
+                assert ("move_away", n) in steps[:first], (row["topic"], n)
+                assert steps.index(("copy", n)) < steps.index(("move_away", n))
+
+
+def sets_nothing_twice(row: dict[str, Any], text: str) -> None:
+    """Where unclean elections were allowed before, no step allows them, so that no way back
+    forbids them; the one that forbids them says that they were."""
+    settings = [s for s in row["steps"] if "--entity-type topics" in (s["command"] or "")]
+    if any(trap["name"] == "unclean_is_on" for trap in row["traps"]) and settings:
+        assert all(s["action"] == "unclean_off" for s in settings), text
+        assert all("--delete-config" in s["command"] for s in settings)
+
+
+def sees_only_what_is_there(row: dict[str, Any]) -> None:
+    """What a dump of a copy is to print is what the choice says that the copy has."""
+    dumps = [s for s in row["steps"] if s["action"] == "dump"]
+    chosen = [c for c in row["candidates"] if c["replica"] == row["replica"]]
+    has = {
+        x["replica"]: [*x["cut_by_first_fetch"], *x["kept_and_diverging"], *x["either"]]
+        for c in chosen
+        for x in c["copies"]
+    }
+    for step in dumps:
+        first = min(run[0] for run in has[step["broker"]])
+        assert f"offset: {first}(" in step["shows"]
+
+
+def keeps_the_order(order: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """Each plan starts its brokers in START ORDER, or it is said of which broker not."""
+    if not order["brokers"]:
+        return
+    early = {(x["partition"], x["broker"]) for x in order["early"]}
+    for row in rows:
+        name = f"{row['topic']}-{row['partition']}"
+        starts = [s["broker"] for s in row["steps"] if s["action"] in STARTS]
+        told = [n for n in dict.fromkeys(starts) if (name, n) not in early]
+        places = [order["brokers"].index(n) for n in told if n in order["brokers"]]
+        assert places == sorted(places), (name, starts, order["brokers"])
