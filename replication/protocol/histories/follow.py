@@ -1,4 +1,4 @@
-"""The brokers that do not lead: all their ways through one leader leader_epoch, each by itself."""
+"""The brokers that do not lead: all their ways through one leader epoch, each by itself."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ class Followers:
     def ways(
         self, place: int, leader_epoch: int, at: At, exposed: Exposed, leader: int | None
     ) -> list[Ending]:
-        """All ways of a broker through an leader_epoch. leader: None where nobody leads it."""
+        """All ways of a broker through a leader epoch. leader: None where nobody leads it."""
         items = self.run.items[place].get(leader_epoch, ())
         by = self.brokers[place]
         if by.traced and leader_epoch in self.run.followed_on[place]:
@@ -50,7 +50,7 @@ class Followers:
         return known
 
     def without_leader(self, states: set[At], leader_epoch: int) -> set[At]:
-        """The states after an leader_epoch that nobody leads, as far as the offset is concerned."""
+        """The states after a leader epoch that nobody leads, as far as the offset is concerned."""
         found: set[At] = set()
         for at in states:
             ways = [

@@ -89,12 +89,13 @@ def _row(told: Told) -> dict[str, Any]:
 def words(told: Told) -> str:
     """One step as a sentence without its full stop."""
     who = "some broker" if told.broker is None else f"broker {told.broker}"
+    leader = "some leader" if told.leader is None else f"leader {told.leader}"
     return {
         "wrote": f"{who} appends {told.record} as leader",
         "fetched": f"{who} fetches {told.record}",
         "lost": f"{who} no longer has {told.record}",
-        "committed": f"{told.record} is committed by leader {told.leader}",
-        "committed_late": f"{told.record} is below the high watermark of broker {told.leader}, "
+        "committed": f"{told.record} is committed by {leader}",
+        "committed_late": f"{told.record} is below the high watermark of {leader}, "
         "which another had replaced by then",
         "missed": f"{who} begins to lead without {told.record}",
         "disk": f"a disk loses {told.record}, and no line shows it",

@@ -93,7 +93,7 @@ def counts_before_it_cuts(flags: Behaviour | None) -> bool:
 
 @cache
 def commits_alone(minimum: int, flags: Behaviour) -> bool:
-    """Whether a leader that is alone in its ISR commits what it holds at once."""
+    """Whether a leader that is alone in its ISR commits at once what it holds."""
     return high_watermark_of_leader(AT, PAST, [], 1, minimum, flags) >= PAST
 
 

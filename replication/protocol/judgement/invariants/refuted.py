@@ -47,8 +47,6 @@ def judge_by_trace(view: View, name: str, reason: str, loggers: str) -> Verdict:
     leaders = {t.leader for t in view.state.history.terms}
     untraced = [b for b in sorted(leaders) if not view.covered("replica_trace", b)]
     if untraced or not leaders:
-        names = ", ".join(str(b) for b in untraced) or "the leaders"
-        return unknown(
-            name, f"the steps of broker {names} were not traced", [loggers], missing=True
-        )
+        who = ", ".join(f"broker {b}" for b in untraced if b is not None) or "the leaders"
+        return unknown(name, f"the steps of {who} were not traced", [loggers], missing=True)
     return holds(name, reason)
