@@ -14,6 +14,7 @@ from tests.protocol.judgement.danger_stories import folded
 from tests.protocol.schedules import schedule_machine
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "strict"), [(0, True), (1000, False)])
 def test_losses_and_cuts_are_as_foretold(first: int, *, strict: bool) -> None:
     """Surely lost is lost; lost is surely or perhaps lost; whatever is withheld."""
@@ -25,6 +26,7 @@ def test_losses_and_cuts_are_as_foretold(first: int, *, strict: bool) -> None:
     assert bool(score.counts["copy"]) is strict
 
 
+@pytest.mark.slow
 def test_losses_are_as_foretold_where_all_are_said_to_be_down() -> None:
     score: Score = compare(range(2000, 2005), 2, down=True)
     assert not score.failures, score.failures[:5]

@@ -1,7 +1,7 @@
 """The machine and the naive model agree after every step of random schedules, and so do verdicts.
 
-1,000 in each run, 10,000 in `make sweeps` and `make soak`; `SCHEDULES=n` for another number. Seeds
-are fixed, so a failure repeats.
+1,000 in `make test`, half of them in a quick run, 10,000 in `make sweeps` and `make soak`;
+`SCHEDULES=n` for another number. Seeds are fixed, so a failure repeats.
 """
 
 import os
@@ -16,7 +16,10 @@ PARTS = 10
 WHOLE = 10_000
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(part, marks=[pytest.mark.slow] if part > 4 else []) for part in range(PARTS)],
+)
 def test_random_schedules_agree(part: int) -> None:
     each = max(1, COUNT // PARTS)
 

@@ -22,7 +22,9 @@ def events(name: str) -> list[Event]:
     return events_of(INCIDENTS / name)
 
 
-@pytest.mark.parametrize("name", TRACED)
+@pytest.mark.parametrize(
+    "name", [TRACED[0], *(pytest.param(name, marks=pytest.mark.slow) for name in TRACED[1:])]
+)
 def test_releases_are_alike_or_told_apart_by_a_rule(name: str) -> None:
     own, groups = matrix(events(name))
 

@@ -144,7 +144,14 @@ def lay_out(shape: Shape, into: Path) -> None:
         write_disk(into / name, about, parts)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: s.name)
+# A quick run has every fourth.
+EACH = [
+    pytest.param(shape, id=shape.name, marks=[pytest.mark.slow] if n % 4 else [])
+    for n, shape in enumerate(SHAPES)
+]
+
+
+@pytest.mark.parametrize("shape", EACH)
 def test_the_answer_is_right(
     shape: Shape, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

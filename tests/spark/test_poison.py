@@ -14,19 +14,21 @@ from tests.spark.jobs_in_process import answers, rows, run_replay, run_stream
 from tests.spark.poison import cases, delivered, hosts, laptop
 
 # Of all cases every so many-th: the whole sweep is a target of the Makefile.
-STEP = 97
+STEP = 193
 SPARK_STEP = 29
 
 
+@pytest.mark.slow
 def test_no_value_of_any_field_stops_a_host_or_makes_two_of_them_differ() -> None:
     """Late events for a slot are left out: they are settled from the stored events."""
     seen = 0
     for poison, lines in cases((20,), STEP):
         events = delivered(lines)
+        expected = laptop(events)
         for host in hosts(events):
-            assert host == laptop(events), poison.name
+            assert host == expected, poison.name
         seen += 1
-    assert seen > 60
+    assert seen > 30
 
 
 def test_what_is_out_of_range_is_refused_and_what_is_not_is_taken() -> None:

@@ -100,7 +100,12 @@ def is_settled(events: list[Event], cut: int, limit: int, size: int) -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize("seed", range(100))
+def marks_of(seed: int) -> list[pytest.MarkDecorator]:
+    """When it is looked at: always, in `make test`, in `make sweeps`."""
+    return [pytest.mark.slow] * (seed >= 10) + [pytest.mark.sweep] * (seed >= 40)
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=marks_of(seed)) for seed in range(100)])
 def test_whatever_comes_in_whatever_order_is_settled(seed: int) -> None:
     chance = random.Random(seed)
     events = orders(traces(chance), chance)

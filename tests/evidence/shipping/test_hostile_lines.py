@@ -144,7 +144,17 @@ def expected(good: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> Any
     return found
 
 
-@pytest.mark.parametrize("what", [*REFUSED, *PASSED_OVER])
+# One of each sort in a quick run.
+QUICK = ("nearly an acknowledgement", "an object", "a dump of a log", "half a character")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param(what, marks=[] if what in QUICK else [pytest.mark.slow])
+        for what in (*REFUSED, *PASSED_OVER)
+    ],
+)
 def test_a_line_that_is_something_else_freezes_nothing(
     what: str, good: list[bytes], expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ CAPTURES = (
     "unclean_election__2.8.2", "acks1_loss__3.9.1", "unclean_election__4.1.1",
     "not_loss_traps__4.3.0__topic_recreated",
 )  # fmt: skip
+QUICK = ("kip101_scenario_1__0.10.2.2__loss_only", "acks1_loss__3.9.1")
 BATCHES, LATE, ROUNDS = 6, 60, 4
 
 
@@ -100,7 +101,10 @@ def copied(sent: list[bytes], folder: Path) -> Path:
     return folder_of(logs, folder)
 
 
-@pytest.mark.parametrize("incident", CAPTURES)
+@pytest.mark.parametrize(
+    "incident",
+    [pytest.param(i, marks=[] if i in QUICK else [pytest.mark.slow]) for i in CAPTURES],
+)
 def test_every_prefix_says_what_an_import_of_it_says(
     incident: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

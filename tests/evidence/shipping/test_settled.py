@@ -141,6 +141,7 @@ def copied(live: LiveJoin, folder: Path) -> LiveJoin:
     return LiveJoin(folder / "live", folder / "events", base_after=live.base_after)
 
 
+@pytest.mark.slow
 def test_elections_of_before_are_forgotten_and_no_verdict_changes(
     followed: dict[float, Followed], tmp_path: Path
 ) -> None:
@@ -229,6 +230,7 @@ def test_what_is_left_of_lines_in_local_time_is_in_local_time() -> None:
         assert [(fact.at, each.ahead) for each in whole.packed[1] for fact in each] == [(20, hour)]
 
 
+@pytest.mark.slow
 def test_what_is_shipped_again_of_before_a_base_counts_for_nothing(
     followed: dict[float, Followed], tmp_path: Path
 ) -> None:
@@ -237,6 +239,7 @@ def test_what_is_shipped_again_of_before_a_base_counts_for_nothing(
         assert live.step(number, lines).changed == []
 
 
+@pytest.mark.slow
 def test_a_micro_batch_that_is_done_again_finds_the_same_bases(
     followed: dict[float, Followed], tmp_path: Path
 ) -> None:
@@ -298,6 +301,7 @@ def test_a_base_is_kept_as_it_is() -> None:
     assert Base.from_json(json.loads(json.dumps(base.to_json()))) == base
 
 
+@pytest.mark.slow
 def test_the_folder_says_the_same_as_what_is_kept(followed: dict[float, Followed]) -> None:
     """Importing what is left in the spool, without the bases, contradicts nothing."""
     kept = followed[BASE_AFTER]

@@ -115,7 +115,10 @@ def test_with_all_lines_handed_over_judging_grows_with_the_leader_epochs_alone(
 # All kinds take some 350 s: `make test` has some of them, and less of each.
 IN_EVERY_RUN = (clean_elections, left_in_the_isr, restarts_of_a_follower)
 GROWING = [
-    *(pytest.param(kind, (125, 250), id=kind.__name__) for kind in IN_EVERY_RUN),
+    *(
+        pytest.param(kind, (125, 250), id=kind.__name__, marks=pytest.mark.slow)
+        for kind in IN_EVERY_RUN
+    ),
     *(
         pytest.param(
             kind, (125, 250, 500, 1_000, 2_000),
