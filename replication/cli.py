@@ -53,7 +53,7 @@ from replication.reports.inventory_words import counted
 from replication.reports.line_words import sentence
 from replication.reports.loss_words import name_clients
 from replication.reports.page import NOTHING_BESIDE, Beside, write_page
-from replication.reports.safe_text import plain, plain_lines, plain_output
+from replication.reports.safe_text import plain, plain_output
 
 UNUSABLE = 2
 DEFECT = 4
@@ -533,7 +533,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     if open_questions:
         print("\n".join(map(two_histories_text, open_questions)), end="")
         return 0
-    raise Unusable(plain_lines(instead(diagnosis.answer, word, near)))
+    raise Unusable(plain(instead(diagnosis.answer, word, near)))
 
 
 def _recover(arguments: argparse.Namespace) -> int:

@@ -18,14 +18,14 @@ def instead(answer: dict[str, Any], word: str, near: str) -> str:
         if not own:
             return f"{word} has no finding, and no two histories to show: diagnose has its verdicts"
         head = f"no question about {word} is left open by two histories; its findings"
-        return "\n".join([f"{head}:", *_listed(answer, own)])
+        return f"{head}: {'; '.join(_listed(answer, own))}"
     head = (
         f"no finding {word} in this evidence, no undecided partition, and no word that is "
         f"explained{near}"
     )
     if not findings:
         return f"{head}; findings: none"
-    return "\n".join([f"{head}; findings:", *_listed(answer, findings)])
+    return f"{head}; findings: {'; '.join(_listed(answer, findings))}"
 
 
 def _listed(answer: dict[str, Any], findings: list[dict[str, Any]]) -> Iterator[str]:
@@ -42,6 +42,6 @@ def _listed(answer: dict[str, Any], findings: list[dict[str, Any]]) -> Iterator[
         else:
             what = finding.get("kind") or finding["invariant"]
             about = INVARIANT_WORDS.get(what, what)
-        yield f"  {told}  {name(finding)} {about}"
+        yield f"{told} ({name(finding)} {about})"
     if len(findings) > MOST_LISTED:
-        yield f"  and {len(findings) - MOST_LISTED} more (diagnose --format json has all)"
+        yield f"and {len(findings) - MOST_LISTED} more (diagnose --format json has all)"

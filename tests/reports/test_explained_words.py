@@ -89,7 +89,10 @@ def test_with_evidence_it_says_where_the_word_applies(capsys: pytest.CaptureFixt
         (["explain", "contrac"], "contrac: no word that is explained (did you mean contract?)"),
         (["explain", "unclean_electoin"], "(did you mean unclean_election or"),
         (["explain", "disk_keeps", LOST], "(did you mean disks_keep?)"),
-        (["explain", "nothing_like_it", LOST], "  13ff94368ca89895  t-0 offsets 20..29, lost"),
+        (
+            ["explain", "nothing_like_it", LOST],
+            "findings: 13ff94368ca89895 (t-0 offsets 20..29, lost)",
+        ),
     ],
 )
 def test_a_misspelt_word_names_its_neighbour(
@@ -156,7 +159,7 @@ def test_what_is_no_finding_is_answered_with_what_there_is(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """An id alone says nothing of what it is about."""
-    row = "13ff94368ca89895  t-0 offsets 20..29, lost"
+    row = "13ff94368ca89895 (t-0 offsets 20..29, lost)"
     assert main(["explain", "deadbeef", LOST]) == 2
     assert row in capsys.readouterr().err
     assert main(["explain", "t-0", LOST]) == 2
