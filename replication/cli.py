@@ -47,6 +47,7 @@ from replication.reports import explained_words, words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.do_now import sends_to_decide
 from replication.reports.evidence_lines import Quotes, read_lines
+from replication.reports.finding_words import instead
 from replication.reports.history_words import open_questions_of, two_histories_text
 from replication.reports.inventory_words import counted
 from replication.reports.line_words import sentence
@@ -213,8 +214,7 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
     _print_late_notes(imported)
     if not diagnosis.answer["input"]["events"] - misfits.rows:
         if arguments.topics:
-            told = ", ".join(sorted(arguments.topics))
-            raise Unusable(f"no topic {told} in this evidence")
+            raise Unusable(imported.no_topic(arguments.topics))
         if imported.collection.event_dumps:
             first = next(iter(misfits.places()), None)
             raise Unusable(
@@ -533,11 +533,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     if open_questions:
         print("\n".join(map(two_histories_text, open_questions)), end="")
         return 0
-    known = ", ".join(f["finding_id"] for f in diagnosis.answer["findings"]) or "none"
-    raise Unusable(
-        f"no finding {word} in this evidence, no undecided partition, and no word that is "
-        f"explained{near}; findings: {known}"
-    )
+    raise Unusable(plain(instead(diagnosis.answer, word, near)))
 
 
 def _recover(arguments: argparse.Namespace) -> int:

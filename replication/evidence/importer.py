@@ -13,12 +13,15 @@ from replication.evidence.collecting.inventory import inventory
 from replication.evidence.collecting.observations import observations
 from replication.evidence.joining.cluster_facts import ClusterFacts
 from replication.evidence.joining.cluster_join import join_cluster
+from replication.evidence.joining.one_cluster import INTERNAL
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
 from replication.evidence.log_directories.left_out import without_folders, without_segments
 from replication.evidence.tools.metadata_quorum import QuorumReplica
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
+
+_MOST_NAMED = 20
 
 
 @dataclass(slots=True)
@@ -79,7 +82,7 @@ class Import:
         if self.partitions:
             return None
         if topics:
-            return f"no topic {', '.join(sorted(topics))} in this evidence"
+            return self.no_topic(topics)
         if self.collection.event_dumps:
             return "event dumps hold events already: diagnose, stream.py and replay.py read them"
         named = [d.directory for d in self.collection.directories if d.directory.named]
@@ -92,6 +95,16 @@ class Import:
             "Hand over server.log and state-change.log of all brokers, whole, and "
             "their log directories" + "".join(f"; {aside}" for aside in self._left_aside()[:3])
         )
+
+    def no_topic(self, asked: frozenset[str]) -> str:
+        """That none of these topics is here, and which there are."""
+        found = self.collection
+        named = {p.topic for d in found.directories for p in d.directory.partitions}
+        named |= {lines.about[1] for log in found.found_logs for lines in log.lines}
+        known = sorted(named - INTERNAL)
+        more = f" and {len(known) - _MOST_NAMED} more" if known[_MOST_NAMED:] else ""
+        there = f"; there are {', '.join(known[:_MOST_NAMED])}{more}" if known else ""
+        return f"no topic {', '.join(sorted(asked))} in this evidence{there}"
 
     def _left_aside(self) -> list[str]:
         found = self.collection

@@ -260,8 +260,8 @@ def _beginning(events: Sequence[Event]) -> Script:
 
 
 def _described(events: Sequence[Event]) -> ev.PartitionDescribed:
-    """What is told of the partition before its first leader is: a later telling adds what an
-    earlier one leaves out, and of two that name the same the later one counts."""
+    """The partition's settings before its first leader: a later description adds what an earlier
+    one leaves out, and where both name one setting the later one counts."""
     told = ev.PartitionDescribed()
     for event in events:
         if isinstance(event.fact, ev.LeadershipRecorded):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from replication.reports.danger_words import happens
 from replication.reports.loss_words import badness, keep_safe
 from replication.reports.safe_text import escaped
 from replication.reports.vocabulary import name, offsets
@@ -60,7 +61,7 @@ def do_now(answer: dict[str, Any]) -> list[str]:
     if dangers:
         first = dangers[0]
         at = offsets(first["first_offset"], first["end_offset"])
-        how = (first["failures"] or ["one more failure"])[0]
+        how = _how(answer, first)
         lines.append(f"One failure away: {name(first)} {at}, if {how}{_more(dangers)}.")
     if lost:
         # Of what is lost for good nobody looks for copies.
@@ -72,6 +73,22 @@ def do_now(answer: dict[str, Any]) -> list[str]:
     if decide:
         lines.append("The plan, whom to start first: replication-analyzer decide PATH")
     return lines
+
+
+def _how(answer: dict[str, Any], danger: dict[str, Any]) -> str:
+    """What would have to happen, as far as one line may say it."""
+    if not danger["failures"]:
+        return "one more failure"
+    same = ("cluster_id", "topic", "topic_id", "partition")
+    state = next(
+        (p for p in answer["partitions"] if all(p.get(n) == danger.get(n) for n in same)), None
+    )
+    first: str = danger["failures"][0]
+    return (
+        first
+        if state is None or "replicas" not in state
+        else happens({**danger, "failures": [first]}, state, "")
+    )
 
 
 def do_now_text(answer: dict[str, Any]) -> list[str]:

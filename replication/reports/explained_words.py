@@ -47,9 +47,13 @@ CAUSES = {
     ),
     "storage_loss": CausePage(
         "a broker came back with less on its disk than it had held",
-        "acks=all, min.insync.replicas of 2 or more, and replicas on machines that do not lose "
-        "power together. An emptied or new disk must not come back while its broker is the last "
-        "member of the ISR",
+        "eligible leader replicas (feature eligible.leader.replicas.version=1, from 4.0 on) with "
+        "min.insync.replicas of 2 or more, for producers with acks=all: who comes back with less "
+        "is then not elected while another member surely has the records. Without them no setting "
+        "prevents it: a broker that comes back on an emptied, older or new disk while it is in "
+        "the recorded ISR leads without the records if it starts before the other members. Start "
+        "it only once another member leads. What your own cluster leaves open: "
+        "replication-analyzer preflight DESCRIBE CONFIGS",
         "the log end that the broker's start prints, beside what its lines or other logs show "
         "that it had",
     ),
@@ -183,7 +187,7 @@ def explained(word: str) -> str | None:
     pages += [_of_assumption(ASSUMPTIONS[word])] if word in ASSUMPTIONS else []
     for column, meanings in VALUES.items():
         if word in meanings:
-            pages.append(_page(f"{word}: a {column}", ("it means", meanings[word])))
+            pages.append(_page(f"{word}: {_a(column)}", ("it means", meanings[word])))
     tables, columns, said_of = _schemas()
     if word in tables:
         asked = ("ask", f"SELECT * FROM {word}")
@@ -263,6 +267,10 @@ def _page(title: str, *rows: tuple[str, str]) -> str:
             subsequent_indent=" " * 22, break_on_hyphens=False,
         )  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 def is_of_rows(word: str) -> bool:

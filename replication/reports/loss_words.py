@@ -16,6 +16,12 @@ from replication.reports.vocabulary import (
     offsets,
 )
 
+# Why an acknowledgement, with acks=all too, promised nothing against these.
+_NOT_PROMISED_SINCE = {
+    "storage_loss": "acks=all, too, promises nothing where as many members of the ISR as "
+    "min.insync.replicas lose their storage",
+    "acks_one_failover": "acks=1 promises no more than the leader's own log",
+}
 MOST_RANGES = 20
 MOST_NAMED = 5
 # Elections of one failure are this close together, in milliseconds.
@@ -151,7 +157,7 @@ def keep_safe(losses: list[dict[str, Any]]) -> list[str]:
         what = f"{name(first)} {offsets(first['first_offset'], first['end_offset'])}"
         if len(rows) > 1:
             number = sum(r["records"] or 0 for r in rows)
-            what = f"{counted(number, 'record')} of {names(rows)}"
+            what = f"{counted(number, 'record')} of {names(rows).replace('; ', ' and ')}"
         sentences.append(f"broker {broker}'s copy of {what} is destroyed when {when}.")
     return sentences
 
@@ -211,12 +217,14 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
         if len(places) > MOST_RANGES:
             lines.append(f"    and {counted(len(places) - MOST_RANGES, 'range')} more")
     lines.append(f"  {STATUS_WORDS[first['status']]}.")
-    lines.append(f"  Why: {why(first, details[0])}.")
+    lines.append(f"  Why: {why_of(rows, details)}.")
     also = "It may be that" if first["cause"] == "unknown" else "Also:"
     lines += [f"  {also} {CAUSE_WORDS[extra]}." for extra in first["contributing"]]
-    lines.append(f"  {CONTRACT_WORDS[first['contract']]}")
+    lines.append(f"  {contract_words(first)}")
     if settings := allowed(details):
         lines.append(f"  What allowed it: {', '.join(settings)}.")
+    if remedy := not_by_settings_alone(first):
+        lines.append(f"  {remedy}")
     lines += [f"  Whose: {whose}." for whose in concerned(details)]
     lines += _copies(rows, details)
     ids = list(dict.fromkeys(r["finding_id"] for r in rows))
@@ -226,6 +234,47 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
         left = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
         lines.append(f"  the others: {more}{left}")
     return lines
+
+
+def contract_words(row: dict[str, Any]) -> str:
+    """Whether Kafka had promised to keep the records, and where it had not, why not."""
+    words = CONTRACT_WORDS[row["contract"]]
+    why_not = _NOT_PROMISED_SINCE.get(row["cause"])
+    if row["contract"] != "not_promised" or why_not is None:
+        return words
+    return f"{words.removesuffix('.')}: {why_not}."
+
+
+def not_by_settings_alone(row: dict[str, Any]) -> str | None:
+    """Of a loss with a disk: that more members of the ISR do not prevent it, and what does."""
+    if row["cause"] != "storage_loss":
+        return None
+    return (
+        "min.insync.replicas alone does not prevent it: what does, tells replication-analyzer "
+        "explain storage_loss."
+    )
+
+
+def why_of(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> str:
+    """The cause of one event in words. A broker that came back with less may have stayed
+    the leader of some partitions and been elected for others: the leader epoch is said of each."""
+    kinds = {(d["election"] or {}).get("kind") for d in details}
+    alone = len({name(row) for row in rows}) == 1 and "same_leader" not in kinds
+    if rows[0]["cause"] != "storage_loss" or alone:
+        return why(rows[0], details[0])
+    led: dict[tuple[int, str], dict[int, None]] = {}
+    for row, detail in zip(rows, details, strict=True):
+        if detail["election"] is not None:
+            place = led.setdefault((detail["election"]["leader"], name(row)), {})
+            place[detail["election"]["leader_epoch"]] = None
+    told = []
+    for (leader, partition), epochs in led.items():
+        named = ", ".join(map(str, epochs))
+        told.append(f"broker {leader} led {partition} without them in leader epoch {named}")
+    more = f" and so in {len(told) - MOST_NAMED} more partitions" if told[MOST_NAMED:] else ""
+    if not told:
+        return CAUSE_WORDS["storage_loss"]
+    return f"{CAUSE_WORDS['storage_loss']} ({', '.join(told[:MOST_NAMED])}{more})"
 
 
 def why(row: dict[str, Any], detail: dict[str, Any]) -> str:

@@ -80,11 +80,11 @@ def page(
             do_now_html(answer),
             beside.what_now,
             page_words.figures(answer),
-            page_words.one_failure_away(data.ranked),
             page_words.keep_safe(data.ranked),
             page_words.what_happened(
                 data.ranked, answer, page_words.Seen(data.places, data.moments)
             ),
+            page_words.one_failure_away(data.ranked),
             _overview(data),
             _part("panel.html"),
             beside.records,

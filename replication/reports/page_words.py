@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from replication.reports.danger_words import ends_when, happens
 from replication.reports.event_words import brokers, offset_range
 from replication.reports.headline import undecided as open_questions
 from replication.reports.inventory_words import clock_words, moment
@@ -15,17 +16,19 @@ from replication.reports.loss_words import (
     NO_DETAIL,
     allowed,
     concerned,
+    contract_words,
     details_of,
     divergences_by_replicas,
     events_of,
-    why,
+    not_by_settings_alone,
+    why_of,
     with_paths,
 )
 from replication.reports.loss_words import keep_safe as destroying
 from replication.reports.natural import names
 from replication.reports.ranking import DECIDING, Partition, identity_of, records_at_risk
 from replication.reports.safe_text import escaped
-from replication.reports.vocabulary import CAUSE_WORDS, CONTRACT_WORDS, TIER_WORDS, sides
+from replication.reports.vocabulary import CAUSE_WORDS, TIER_WORDS, sides
 
 # So many articles are open at once; some more can be opened, the rest is in the partitions.
 OPEN_ARTICLES = 3
@@ -206,9 +209,10 @@ def in_danger(answer: dict[str, Any]) -> int:
 
 
 def one_failure_away(ranked: list[Partition]) -> str:
-    """What one more failure would cost, and what ends the danger: before anything else is told."""
+    """What one more failure would cost, and what ends the danger; Do now has the first of them."""
     items = [
-        f"{partition.label}: {_what_is_lost(d)}. {d['ends_when']} "
+        f"{partition.label}: {_what_is_lost(d, partition.state)}. "
+        f"{ends_when(d, partition.state, partition.divergences)} "
         f"After that: {d['one_more_failure']}."
         for partition in ranked
         for d in partition.at_risk
@@ -216,13 +220,13 @@ def one_failure_away(ranked: list[Partition]) -> str:
     return _aside("One failure away", items, ' id="danger"')
 
 
-def _what_is_lost(danger: dict[str, Any]) -> str:
+def _what_is_lost(danger: dict[str, Any], state: dict[str, Any]) -> str:
     """If what happens now, which records are lost; why that is so, and since when."""
-    happens = " and ".join(danger["failures"]) or f"broker {danger['next_leader']} is elected"
     lost = "lost" if danger["next_leader"] is not None or danger["holders"] else "gone for good"
     offsets = offset_range(danger["first_offset"], danger["end_offset"])
+    are = "is" if danger["records"] == 1 else "are"
     return (
-        f"if {happens} now, {offsets} {'is' if danger['records'] == 1 else 'are'} {lost} "
+        f"if {happens(danger, state, ' now')}, {offsets} {are} {lost} "
         f"({CAUSE_WORDS.get(danger['cause'], danger['cause'])}"
         f"{'; so since ' + danger['since'] if danger['since'] else ''})"
     )
@@ -306,13 +310,15 @@ def _event(
     bound = "at_least" if any(r["end_offset_bound"] == "at_least" for r in rows) else "exact"
     forms = _agreement(count)
     facts = [_what(partitions, rows, count, bound)]
-    facts.append(f"<p>Why: {escaped(why(first, details[0]))}.")
+    facts.append(f"<p>Why: {escaped(why_of(rows, details))}.")
     also = "It may be" if first["cause"] == "unknown" else "It contributed"
     for extra in first["contributing"]:
         facts.append(f" {also} that {escaped(CAUSE_WORDS[extra])}.")
-    facts.append(f" {escaped(CONTRACT_WORDS[first['contract']])}")
+    facts.append(f" {escaped(contract_words(first))}")
     if settings := allowed(details):
         facts.append(f" What allowed it: {escaped(', '.join(settings))}.")
+    if remedy := not_by_settings_alone(first):
+        facts.append(f" {escaped(remedy)}")
     facts.append("</p>")
     facts += [f"<p>Whose: {escaped(whose)}.</p>" for whose in concerned(details)]
     if several:

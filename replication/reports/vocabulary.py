@@ -36,12 +36,12 @@ CAUSE_WORDS = {
     "early_isr_join": "a replica joined the ISR before it had everything (KAFKA-7128)",
     "premature_high_watermark": "the high watermark passed records that a member of the ISR lacked",
     "log_dir_failure": "a log directory failed",
-    "unknown": "the cause is not shown by this evidence",
+    "unknown": "the cause is not known",
 }
 CONTRACT_WORDS = {
     "broken": "Kafka had promised to keep them.",
     "not_promised": "Kafka's settings here did not promise to keep them.",
-    "unknown": "Whether Kafka had promised to keep them is not shown by this evidence.",
+    "unknown": "Whether Kafka had promised to keep them is not known.",
 }
 
 

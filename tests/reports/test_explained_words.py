@@ -89,7 +89,10 @@ def test_with_evidence_it_says_where_the_word_applies(capsys: pytest.CaptureFixt
         (["explain", "contrac"], "contrac: no word that is explained (did you mean contract?)"),
         (["explain", "unclean_electoin"], "(did you mean unclean_election or"),
         (["explain", "disk_keeps", LOST], "(did you mean disks_keep?)"),
-        (["explain", "nothing_like_it", LOST], "findings: 13ff94368ca89895"),
+        (
+            ["explain", "nothing_like_it", LOST],
+            "findings: 13ff94368ca89895 (t-0 offsets 20..29, lost)",
+        ),
     ],
 )
 def test_a_misspelt_word_names_its_neighbour(
@@ -150,3 +153,40 @@ def test_a_proof_quotes_the_line_that_each_step_was_read_from(
         for name, number, quoted in steps:
             [path] = [p for p in Path(LOST).rglob(name) if p.parent.name in ("broker-2", INCIDENT)]
             assert path.read_text("utf-8").splitlines()[int(number) - 1][:400] == quoted[:400]
+
+
+def test_what_is_no_finding_is_answered_with_what_there_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An id alone says nothing of what it is about."""
+    row = "13ff94368ca89895 (t-0 offsets 20..29, lost)"
+    assert main(["explain", "deadbeef", LOST]) == 2
+    assert row in capsys.readouterr().err
+    assert main(["explain", "t-0", LOST]) == 2
+    said = capsys.readouterr().err
+    assert "no question about t-0 is left open by two histories; its findings:" in said
+    assert row in said
+    assert main(["diagnose", "--topic", "tt", LOST]) == 2
+    assert "no topic tt in this evidence; there are t" in capsys.readouterr().err
+
+
+PREVENTS = [("4.3.0", "on", 2, 0), ("4.3.0", "off", 2, 1), ("4.3.0", "on", 1, 1)]
+
+
+@pytest.mark.parametrize(("release", "eligible", "members", "status"), PREVENTS)
+def test_what_prevents_a_loss_with_a_disk_prevents_it_by_preflight(
+    release: str, eligible: str, members: int, status: int, tmp_path: Path
+) -> None:
+    """What `explain storage_loss` names closes that failure; without either half of it, nothing."""
+    told = CAUSES["storage_loss"].prevented_by
+    assert "eligible.leader.replicas.version=1" in told
+    assert "min.insync.replicas of 2 or more" in told
+    configs = f"min.insync.replicas={members},unclean.leader.election.enable=false"
+    described = tmp_path / "described.txt"
+    described.write_text(
+        f"Topic: t\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: {configs}\n"
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\n"
+    )
+    call = ["preflight", str(described), "--kafka", release, "--controller", "kraft", "--elr"]
+    asked = ["--failure", "one_disk,directory_deleted", "--records", "acks_all", "--no-changes"]
+    assert main([*call, eligible, *asked]) == status

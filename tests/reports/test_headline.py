@@ -7,7 +7,7 @@ import pytest
 from replication.reports import words
 from replication.reports.headline import headline, how_to_get, what_settles
 from replication.reports.inventory_words import span_of
-from replication.reports.loss_words import loss_text, name_clients, why
+from replication.reports.loss_words import loss_text, name_clients, why, why_of
 
 PLACE = {"cluster_id": "c", "topic": "t", "topic_id": None, "partition": 0}
 
@@ -198,9 +198,9 @@ def test_of_an_unknown_cause_nothing_is_told_as_known() -> None:
     unknown = {"cause": "unknown", "contract": "unknown", "contributing": ["storage_loss"]}
     text = told(loss(**unknown), election=election)
 
-    assert "  Why: the cause is not shown by this evidence." in text
+    assert "  Why: the cause is not known." in text
     assert "  It may be that a broker came back with less on its disk than it had held." in text
-    assert "  Whether Kafka had promised to keep them is not shown by this evidence." in text
+    assert "  Whether Kafka had promised to keep them is not known." in text
     known = told(loss(contributing=["storage_loss"]), election=election)
     assert "  Also: a broker came back with less on its disk than it had held." in known
     assert any("(broker 2 took leader epoch 4 at then)" in line for line in known)
@@ -242,3 +242,15 @@ def test_an_unclean_election_that_no_setting_allows_was_ordered(
     told = why({"cause": "unclean_election", "contract": contract}, {"election": election})
     assert ("so a command did it" in told) is ordered
     assert told.startswith("an unclean election")
+
+
+def test_who_came_back_with_less_is_said_for_each_partition() -> None:
+    """One election does not head partitions that had none."""
+    rows = [loss(cause="storage_loss"), {**loss(cause="storage_loss"), "partition": 1}]
+    led = {"leader": 2, "leader_epoch": 3, "kind": "same_leader", "at": 5, "observed_at": None}
+    details = [{"election": led}, {"election": {**led, "leader_epoch": 1, "kind": "clean"}}]
+    told = why_of(rows, details)
+    assert "broker 2 led t-0 without them in leader epoch 3" in told
+    assert "broker 2 led t-1 without them in leader epoch 1" in told
+    assert "took leader epoch" not in told
+    assert "took leader epoch 1" in why_of(rows[1:], details[1:])

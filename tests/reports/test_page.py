@@ -17,6 +17,7 @@ from replication.protocol.ground import events as ev
 from replication.protocol.judgement.bounded import FoldedPartition, fold_all, identity_of
 from replication.reports import event_words, moments, page, page_data, ranking
 from replication.reports.answer import assemble
+from replication.reports.danger_words import ends_when
 from replication.reports.evidence_lines import LONGEST, read_lines
 from replication.reports.safe_text import plain
 from tests.reports.many_partitions import large, trace
@@ -60,6 +61,17 @@ def last_view(story: dict[str, Any]) -> dict[int, dict[int, Any]]:
     return view
 
 
+def of_its_partition(
+    answer: dict[str, Any], row: dict[str, Any]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    same = ("cluster_id", "topic", "topic_id", "partition")
+
+    def own(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [one for one in rows if all(one[n] == row[n] for n in same)]
+
+    return own(answer["partitions"])[0], own(answer["divergences"])
+
+
 @pytest.mark.parametrize("incident", CASES)
 def test_numbers_are_those_of_the_answer(
     incident: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -79,7 +91,7 @@ def test_numbers_are_those_of_the_answer(
     assert figure(text, "at-risk") == len(in_danger)
     for danger in answer["at_risk"]:
         assert "One failure away" in text
-        assert danger["ends_when"] in text
+        assert ends_when(danger, *of_its_partition(answer, danger)) in text
     settled = [d for d in answer["divergences"] if d["status"] == "settled"]
     assert figure(text, "diverged") == len(settled)
     for loss in answer["losses"]:
