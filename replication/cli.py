@@ -39,7 +39,7 @@ from replication.protocol.ground.versions import behaviour, default_table, flag_
 from replication.protocol.judgement.bounded import FoldedPartition, Identity, fold_all, identity_of
 from replication.recovery import command as recovery
 from replication.recovery import produce_command, trace_command
-from replication.recovery.folder import NotUsable
+from replication.recovery.folder import NotUsable, refuse_early
 from replication.recovery.groups import command as groups_command
 from replication.recovery.groups.hurt import who_was_hurt
 from replication.recovery.page_section import records_html
@@ -541,6 +541,7 @@ def _recover(arguments: argparse.Namespace) -> int:
     try:
         if produce_command.is_only_produced(arguments):
             return produce_command.run(arguments)
+        refuse_early(arguments.out, arguments.paths)
         diagnosis = _read(arguments)
         status = recovery.run(
             arguments, diagnosis.imported, diagnosis.folded, diagnosis.answer, began

@@ -178,6 +178,7 @@ def partition_json(decision: Decision) -> dict[str, Any]:
         "newest_epoch_then_longest_log": by_log_end(state, of.away),
         "undecided_because": choice.because,
         "settled_by": choice.settled_by,
+        "unexplained": _ranges(of.unexplained),
         "perhaps_running": perhaps_running(state),
         "away": sorted(of.away),
         "assuming": sorted(_assuming(decision)),

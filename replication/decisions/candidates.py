@@ -97,8 +97,9 @@ class Older:
 class Outlook:
     """Every candidate of one partition. gone: by tier, what is lost whoever leads. more: by two
     candidates, where the first has a promised record that the second lacks. open: the runs of
-    offsets at which the histories do not decide all candidates. down: brokers that are down, though
-    the evidence need not tell it. away: replicas that stay away, and are no candidates."""
+    offsets at which the histories do not decide all candidates. unexplained: offsets of which no
+    history explains the evidence: they tell no two candidates apart. down: brokers that are down,
+    though the evidence need not tell it. away: replicas that stay away, and are no candidates."""
 
     state: State
     line: Timeline
@@ -109,6 +110,7 @@ class Outlook:
     gone: dict[str, Lost] = field(default_factory=dict)
     more: dict[tuple[int, int], Lost] = field(default_factory=dict)
     open: list[Stretch] = field(default_factory=list)
+    unexplained: Ranges = field(default_factory=list)
 
     def runs(self, replica: int) -> bool:
         """Whether a broker is not known to be down."""
@@ -267,6 +269,8 @@ class _Asking:
     def _ask(self) -> None:
         for stretch in self.histories.stretches():
             end = NO_END if stretch.end is None else stretch.end
+            if stretch.contradicted:
+                self.result.unexplained.append((stretch.first, end))
             for asked in self.questions:
                 self._of(stretch, (stretch.first, end), asked)
             for c in self.result.candidates:
@@ -274,6 +278,7 @@ class _Asking:
                     self._copies(stretch, c.replica, (stretch.first, end))
             if any(_is_open(c, stretch.first) for c in self.result.candidates):
                 self.result.open.append(stretch)
+        self.result.unexplained = joined(self.result.unexplained)
         for asked in self.questions:
             asked.into.surely = joined(asked.into.surely)
             asked.into.perhaps = joined(asked.into.perhaps)
@@ -283,6 +288,8 @@ class _Asking:
             next(c for c in self.result.candidates if c.replica == leader).copies.append(copy)
 
     def _of(self, stretch: Stretch, offsets: tuple[int, int], asked: "_Asked") -> None:
+        if stretch.contradicted and not asked.about:
+            return  # What nothing explains tells no two candidates apart, and is not surely gone.
         known = {KEPT: asked.needed} if asked.needed else {}
         outcomes, assuming = self.histories.decide(stretch, asked.question, known)
         if not self.result.line.windows:
@@ -316,6 +323,8 @@ class _Asking:
             # Who was taken out of the assignment fetches nothing: its log is an older copy.
             if number < 0 or own == theirs or not losing or number not in assigned:
                 continue
+            if _ends_before(self.result.state, number, stretch.first):
+                continue
             if not all(at.records[own] and lost >> at.records[own] & 1 for at, lost in losing):
                 continue
             kept = frozenset().union(*(keeps(admitted, at, own, theirs) for at, _ in losing))
@@ -348,6 +357,14 @@ def _older(state: State) -> list[tuple[Older, tuple[Span, ...]]]:
         spans = steps[-1].spans if steps else ()
         found.append((Older(x.replica, x.kind, x.shown_by, [*x.alone]), spans))
     return found
+
+
+def _ends_before(state: State, number: int, offset: int) -> bool:
+    """Whether the copy of a replica shows that its log ends below an offset: a line that tells
+    another end may have told it of a batch that was cut whole."""
+    replica = state.replicas.get(number)
+    shown = replica is not None and replica.captured and state.log_is_known(replica)
+    return shown and replica is not None and replica.log.log_end_offset <= offset
 
 
 def _ends_with(lost: Lost, first: int) -> bool:

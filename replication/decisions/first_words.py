@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from replication.decisions.ranges import common
 from replication.protocol.ground.model import joined_ranges
 from replication.reports.inventory_words import counted
 from replication.reports.natural import names
@@ -58,23 +59,41 @@ def _one_failure_away(rows: list[dict[str, Any]]) -> list[str]:
     for row in rows:
         for c in row["candidates"]:
             others = [o for o in row["candidates"] if o is not c]
-            lost = [_ranges(o, surely=True) for o in others]
-            alone = set.intersection(*map(set, lost)) if lost else set()
-            alone -= set(_ranges(c, surely=False))
+            each = [
+                common(_held(o, c["replica"]), joined_ranges(_ranges(o, surely=True)))
+                for o in others
+            ]
+            alone = each[0] if each else []
+            for held in each[1:]:
+                alone = common(alone, held)
             if alone:
-                told = ", ".join(_told(r) for r in joined_ranges(list(alone))[:MOST_NAMED])
-                found.setdefault(c["replica"], []).append(f"{name(row)} {told}")
+                runs = some([_told(run) for run in alone])
+                found.setdefault(c["replica"], []).append(f"{name(row)} {runs}")
     return [f"{some(told)} on broker {number} alone" for number, told in sorted(found.items())]
 
 
-def _ranges(c: dict[str, Any], *, surely: bool) -> list[tuple[int, int]]:
-    """Ranges of promised records that a candidate loses."""
+def _held(candidate: dict[str, Any], other: int) -> list[tuple[int, int]]:
+    """Where another one has a record that a candidate loses: offsets alone do not tell that, where
+    two logs have different records there."""
+    return joined_ranges(
+        [
+            (first, _OPEN_END if end is None else end)
+            for copy in candidate["copies"]
+            if copy["replica"] == other
+            for kind in ("cut_by_first_fetch", "kept_and_diverging", "either")
+            for first, end in copy[kind]
+        ]
+    )
+
+
+def _ranges(c: dict[str, Any], *, surely: bool, of: str = "lost") -> list[tuple[int, int]]:
+    """Ranges of promised records that a candidate loses. of: costs, what another one has alone."""
     kinds = ("surely",) if surely else ("surely", "perhaps")
     return [
         (first, _OPEN_END if end is None else end)
         for tier in PROMISED
         for kind in kinds
-        for first, end in c["lost"][tier][kind]
+        for first, end in c[of][tier][kind]
     ]
 
 
@@ -83,14 +102,14 @@ def _told(run: tuple[int, int]) -> str:
 
 
 def promised(rows: Sequence[dict[str, Any]], replica: int) -> int:
-    """How many promised records a candidate surely loses at these partitions, as far as it is known
-    where they end."""
+    """How many promised records that another one has a candidate surely loses at these partitions,
+    as far as it is known where they end."""
     return sum(
         end - first
         for row in rows
         for c in row["candidates"]
         if c["replica"] == replica
-        for first, end in joined_ranges(_ranges(c, surely=True))
+        for first, end in joined_ranges(_ranges(c, surely=True, of="costs"))
         if end != _OPEN_END
     )
 
@@ -108,7 +127,9 @@ def _then(answer: dict[str, Any]) -> str:
         costs = ", ".join(
             f"--elect {r} (loses {counted(promised(chosen, r), 'promised record')})" for r in rivals
         )
-        return f"choose the leader of {names(chosen)}, and call this again with it: {costs}"
+        rest = [in_short(row) for row in rows if row["advice"] not in ("show_both", "any_order")]
+        first = f"choose the leader of {names(chosen)}, and call this again with it: {costs}"
+        return f"{first}; {some(rest, '; ')}" if rest else first
     orders = [order["brokers"] for order in answer["start_orders"]]
     if len(orders) == 1 and orders[0] and {row["advice"] for row in rows} <= _STARTS:
         told = ", then ".join(map(str, orders[0]))

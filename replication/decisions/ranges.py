@@ -42,3 +42,9 @@ def overlap(some: Iterable[Sequence[int | None]], others: Iterable[Sequence[int 
     """Whether two sets of ranges as JSON has them, an unknown end being None, share an offset."""
     ends = [(c or 0, NO_END if d is None else d) for c, d in others]
     return any((a or 0) < d and c < (NO_END if b is None else b) for a, b in some for c, d in ends)
+
+
+def common(one: Ranges, other: Ranges) -> Ranges:
+    """The offsets that are in both."""
+    found = [(max(a, c), min(b, d)) for a, b in one for c, d in other]
+    return joined((first, end) for first, end in found if first < end)

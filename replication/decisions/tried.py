@@ -15,6 +15,7 @@ TRIED: dict[str, tuple[str, ...]] = {
         "4.1.1 KRaft",
         "4.3.0 KRaft",
     ),
+    "move_away 0.8 zookeeper+kraft": ("1.1.1 ZooKeeper",),
     "dump 0.8 zookeeper": (
         "0.10.2.2 ZooKeeper",
         "1.1.1 ZooKeeper",

@@ -136,6 +136,11 @@ def partition_lines(row: dict[str, Any]) -> Iterator[str]:
     if row["away"]:
         yield f"  Not waited for, as you said: {brokers(row['away'])}."
     yield from _advice(row)
+    if row.get("unexplained") and row["undecided_because"] is None:
+        yield (
+            f"  Of {_ranges(row['unexplained'])} no history explains the evidence: the choice "
+            "rests on the other offsets."
+        )
     yield from _lost_anyway(row)
     gone = any(row["lost_under_every_choice"].values())
     yield f"  The choices, and what each loses{' beside what is lost anyway' if gone else ''}:"

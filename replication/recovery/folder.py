@@ -20,9 +20,9 @@ class NotUsable(ValueError):
     """The folder or the evidence cannot be used; the text says why and what to do."""
 
 
-def prepared(folder: Path, evidence: Iterable[Path]) -> Path:
-    """The folder, made where it is missing. Raises NotUsable where it is not empty, or where it and
-    the evidence lie in one another: evidence is never written to."""
+def refuse_early(folder: Path, evidence: Iterable[Path]) -> None:
+    """Raises NotUsable where the folder is not empty, or where it and the evidence lie in one
+    another: evidence is never written to. Makes nothing."""
     real = folder.resolve()
     for path in evidence:
         own = path.resolve()
@@ -32,9 +32,17 @@ def prepared(folder: Path, evidence: Iterable[Path]) -> Path:
                 "within it. Name a folder elsewhere, so that the evidence stays as it is"
             )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
+        if folder.exists() and any(folder.iterdir()):
             raise NotUsable(f"--out {folder}: is not empty; name a new folder")
+    except OSError as error:
+        raise NotUsable(f"--out {folder}: {error.strerror}") from None
+
+
+def prepared(folder: Path, evidence: Iterable[Path]) -> Path:
+    """The folder, made where it is missing. Raises NotUsable."""
+    refuse_early(folder, evidence)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise NotUsable(f"--out {folder}: {error.strerror}") from None
     return folder

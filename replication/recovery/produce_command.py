@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from replication import progress
-from replication.protocol.ground.model import moment
+from replication.protocol.ground.model import joined_ranges, moment
 from replication.recovery.already_there import Looked
 from replication.recovery.connecting import client, settings_of
 from replication.recovery.finding import WHY_HELD_BACK
@@ -23,6 +23,7 @@ from replication.recovery.producing import (
 )
 from replication.reports.inventory_words import counted
 from replication.reports.safe_text import plain
+from replication.reports.vocabulary import offsets
 
 DONE, NOT_ALL, FAILED = 0, 1, 5
 
@@ -58,6 +59,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "way when the call was stopped goes out twice",
     )
     command.add_argument("--yes", action="store_true", help="produce without asking")
+    command.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="with --produce: show what would be produced, by partition and offset, and stop; no "
+        "cluster is reached",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -76,7 +83,11 @@ def run(options: argparse.Namespace) -> int:
     plan = planned(lines, target)
     for line in _plan_lines(plan, target):
         print(plain(line))
-    if not plan.total:
+    if options.dry_run:
+        for line in _offset_lines(lines, target):
+            print(plain(line))
+        print("Nothing was produced: --dry-run reaches no cluster.")
+    if options.dry_run or not plan.total:
         return NOT_ALL if plan.left_out else DONE
     run_of = Producing(client("--produce"), target, plan, options.out)
     try:
@@ -170,6 +181,19 @@ def _plan_lines(plan: Plan, target: Target) -> Iterator[str]:
         yield f"Left out, {counted(count, 'record')}: {WHY_HELD_BACK.get(why, why)}{hint}"
 
 
+def _offset_lines(lines: Path, target: Target) -> Iterator[str]:
+    """Where the records were that would be produced."""
+    found: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for record in chosen(lines, target):
+        if not isinstance(record, str):
+            offset = record["offset"]
+            place = (record["topic"], record["partition"])
+            found.setdefault(place, []).append((offset, offset + 1))
+    for (topic, partition), runs in sorted(found.items()):
+        told = ", ".join(offsets(first, end) for first, end in joined_ranges(sorted(runs)))
+        yield f"  {topic}-{partition}: {told}"
+
+
 def _is_agreed() -> bool:
     if not sys.stdin.isatty():
         return False
@@ -181,7 +205,7 @@ def _is_agreed() -> bool:
 def is_only_produced(options: argparse.Namespace) -> bool:
     """Whether the folder's records are there from an earlier call. Raises NotUsable."""
     if options.produce is None:
-        given = ("to_topic", "producer_config", "also", "no_transactions", "yes")
+        given = ("to_topic", "producer_config", "also", "no_transactions", "yes", "dry_run")
         for name in given:
             if getattr(options, name):
                 raise NotUsable(f"--{name.replace('_', '-')} needs --produce BOOTSTRAP")

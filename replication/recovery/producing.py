@@ -272,7 +272,9 @@ class Producing:
             self.leaders |= {at: leader for at, leader in leaders.items() if leader >= 0}
 
     def _connection(self) -> dict[str, Any]:
-        return {**dict(self.target.settings), "bootstrap.servers": self.target.bootstrap}
+        # What the library would log of a cluster that it cannot reach, the call says once.
+        quiet = {"log_level": "0"}
+        return quiet | dict(self.target.settings) | {"bootstrap.servers": self.target.bootstrap}
 
     def _settings(self) -> dict[str, Any]:
         # A record as large as the broker takes: what is too large for it, it says.

@@ -44,6 +44,10 @@ def test_no_plan_starts_a_log_that_would_differ_and_each_keeps_the_order_of_star
             moves_what_would_differ(row)
             sets_nothing_twice(row, text)
             sees_only_what_is_there(row)
+            counts_what_it_names(row, text)
+            consumptions = any("consum" in path.name for path in incident.rglob("*"))
+            asked = " ".join(row["settled_by"])
+            assert "consumption log" not in asked or not consumptions
         for order in answer["start_orders"]:
             of = [r for r in answer["partitions"] if r["cluster_id"] == order["cluster_id"]]
             keeps_the_order(order, of)
@@ -86,6 +90,19 @@ def sees_only_what_is_there(row: dict[str, Any]) -> None:
     for step in dumps:
         first = min(run[0] for run in has[step["broker"]])
         assert f"offset: {first}(" in step["shows"]
+
+
+def counts_what_it_names(row: dict[str, Any], text: str) -> None:
+    """The number beside a rival is that of the promised offsets in its line."""
+    for n in row["rivals"]:
+        (costs,) = [c["costs"] for c in row["candidates"] if c["replica"] == n]
+        offsets = {
+            offset
+            for tier in ("acknowledged_by_isr", "consumed", "committed")
+            for first, end in costs[tier]["surely"]
+            for offset in range(first, end)
+        }
+        assert f"broker {n} {len(offsets)} record" in text
 
 
 def keeps_the_order(order: dict[str, Any], rows: list[dict[str, Any]]) -> None:

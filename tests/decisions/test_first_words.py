@@ -10,7 +10,7 @@ def candidate(replica: int, *ranges: tuple[int, int | None]) -> dict[str, Any]:
     lost: dict[str, dict[str, list[Any]]] = {t: {"surely": [], "perhaps": []} for t in TIERS}
     lost["committed"]["surely"] = [*ranges]
     lost["acknowledged_by_isr"]["surely"] = [(a, a + 1) for a, _ in ranges]
-    return {"replica": replica, "lost": lost, "copies": []}
+    return {"replica": replica, "lost": lost, "costs": lost, "copies": []}
 
 
 def row(partition: int, advice: str, *candidates: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -31,16 +31,32 @@ def test_a_choice_is_asked_for_first_with_what_each_loses() -> None:
     rows.append(row(9, "start", candidate(1)))
     assert promised(rows, 2) == 96
     assert said(rows, 1, 2)[-1] == (
-        "Then: choose the leader of t-0..2, and call this again with it: --elect 1 (loses 24 "
-        "promised records), --elect 2 (loses 96 promised records)."
+        "choose the leader of t-0..2, and call this again with it: --elect 1 (loses 24 "
+        "promised records), --elect 2 (loses 96 promised records); t-9: start broker 1."
     )
 
 
 def test_ranges_that_overlap_are_told_as_one() -> None:
     lost = candidate(2, (29, 61))
     lost["lost"]["acknowledged_by_isr"]["surely"] = [(29, 31), (32, 34)]
-    (alone, _) = said([row(0, "start", candidate(1), lost)])
+    runs = {"cut_by_first_fetch": [(29, 40)], "kept_and_diverging": [], "either": [(40, 61)]}
+    lost["copies"] = [{"replica": 1, **runs}]
+    alone = said([row(0, "start", candidate(1), lost)])[0]
     assert alone == "One failure away: t-0 offsets 29..60 on broker 1 alone."
+
+
+def test_what_a_third_one_has_as_well_is_not_one_failure_away() -> None:
+    lost, third = candidate(2, (29, 61)), candidate(3, (50, 61))
+    lost["copies"] = [held(1, (29, 61)), held(3, (29, 50))]
+    third["copies"] = [held(1, (50, 61))]
+    alone = said([row(0, "start", candidate(1), lost, third)])[0]
+    assert alone == "One failure away: t-0 offsets 50..60 on broker 1 alone."
+
+
+def held(replica: int, run: tuple[int, int]) -> dict[str, Any]:
+    return {
+        "replica": replica, "cut_by_first_fetch": [run], "kept_and_diverging": [], "either": [],
+    }  # fmt: skip
 
 
 def test_where_there_is_an_order_of_starts_it_is_said() -> None:

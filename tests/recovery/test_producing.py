@@ -45,6 +45,35 @@ def test_what_goes_out(cluster: Cluster, tmp_path: Path) -> None:
     assert len(cluster.log) == 2
 
 
+def test_a_dry_run_names_each_offset_and_reaches_no_cluster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def nobody(wanted_by: str) -> None:
+        raise AssertionError(wanted_by)
+
+    monkeypatch.setattr(produce_command, "client", nobody)
+    out = folder(tmp_path / "o", record(0), record(2), record(4))
+    before = sorted(out.iterdir())
+    assert produce(out, "--dry-run") == 0
+    shown = capsys.readouterr().out
+    assert "  t-0: offset 0\n" in shown
+    assert "--dry-run reaches no cluster" in shown
+    assert sorted(out.iterdir()) == before
+
+
+def test_a_folder_that_is_of_no_use_is_refused_before_anything_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("replication.cli._read", lambda _: pytest.fail("the evidence was read"))
+    evidence = tmp_path / "evidence"
+    evidence.mkdir()
+    assert main(["recover", str(evidence), "--out", str(evidence / "back")]) == 2
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes").touch()
+    assert main(["recover", str(evidence), "--out", str(tmp_path / "full")]) == 2
+    assert "is not empty; name a new folder" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("more", [(), ("--no-transactions",)])
 def test_killed_at_every_call_and_started_again(
     more: tuple[str, ...], cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]

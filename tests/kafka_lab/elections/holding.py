@@ -5,6 +5,7 @@ Where the laboratory itself cannot tell whether a record was committed, it may b
 """
 
 from collections import Counter
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,10 +97,15 @@ def hold(measured: Measured, where: str, foretold: dict[str, Any], elected: Log)
 
 
 def hold_copies(
-    where: str, foretold: dict[str, Any], before: dict[int, Log], after: dict[int, Log]
+    where: str,
+    foretold: dict[str, Any],
+    before: dict[int, Log],
+    after: dict[int, Log],
+    moved: AbstractSet[int] = frozenset(),
 ) -> Score:
     """Of what the elected one lacks: what the others were said to cut is gone from them, and what
-    they were said to keep is not."""
+    they were said to keep is not. moved: whose log the plan moved away, so that nothing of it is
+    left."""
     score = Score()
     elected = after[foretold["replica"]]
     for copy in foretold["copies"]:
@@ -110,6 +116,8 @@ def hold_copies(
         kept = {o for o, held in had.items() if o in has and has[o][0] == held[0]}
         cut = {o for o in _in(copy["cut_by_first_fetch"], had) if o in kept}
         stays = {o for o in _in(copy["kept_and_diverging"], had) if o not in kept}
+        if copy["replica"] in moved:
+            cut, stays = kept, set()
         score.counts["copies"] += 1
         score.counts["copies left open"] += bool(copy["either"])
         if cut or stays:

@@ -69,7 +69,8 @@ def _ask(score: Score, measured: Measured, part: str, evidence: Path) -> dict[st
             continue
         foretold = candidate_of(row, election.replica)
         this.add(hold(measured, where, foretold, election.log))
-        this.add(hold_copies(where, foretold, measured.logs, election.after))
+        moved = {s["broker"] for s in election.steps if s["action"] == "move_away"}
+        this.add(hold_copies(where, foretold, measured.logs, election.after, moved))
     for copy in measured.put_back:
         for x in row["older_copies"]:
             if copy.led and x["replica"] == copy.replica and x["lost"] is not None:
