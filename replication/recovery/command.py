@@ -107,7 +107,7 @@ def _summary(result: Recovery) -> dict[str, Any]:
         "held_back": dict(sorted(result.why_held_back.items())),
         "records_written": result.records,
         "keys_written": result.keys,
-        "groups_hurt": len(group_names(result.groups)),
+        "groups_hurt": len(group_names(result.groups)) if result.groups_are_known else None,
         "transactions_hurt": result.transactions,
         "partitions": result.partitions,
         "notes": result.notes,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from replication import progress
+from replication.evidence.coordinator_records import GROUP_TOPIC
 from replication.evidence.importer import Import
 from replication.evidence.joining.copies import latest
 from replication.evidence.joining.partition_evidence import PartitionEvidence
@@ -61,6 +62,7 @@ class Recovery:
     keys: int = 0
     groups: list[dict[str, Any]] = field(default_factory=list)
     transactions: int = 0
+    groups_are_known: bool = True
     notes: list[str] = field(default_factory=list)
     sources: set[Path] = field(default_factory=set)
 
@@ -91,6 +93,12 @@ def gather(
         _take(result, identity, rows, events, searched, under)
     groups = read_groups(imported, folded, losses)
     result.groups = groups.affected
+    result.groups_are_known = bool(groups.logs)
+    if wanted and not groups.logs:
+        result.notes.append(
+            "which consumer groups were hurt is not known: "
+            f"no copy of {GROUP_TOPIC} was handed over"
+        )
     for hurt in result.groups:
         sinks.groups.add(hurt)
     for told in affected_transactions(imported, folded, losses):

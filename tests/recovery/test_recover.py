@@ -299,6 +299,9 @@ def test_a_captured_loss_comes_back_whole(tmp_path: Path) -> None:
     assert [(k["payload_id"], k["client"], k["acks"], k["certain"]) for k in keys] == [
         (key, acked[key]["client"], "all", True) for _, key, _ in expected
     ]
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["groups_hurt"] is None
+    assert any("which consumer groups were hurt is not known" in n for n in summary["notes"])
 
 
 @pytest.mark.parametrize("incident", each_incident(("same_epoch_power_loss__1.1.1",)))
