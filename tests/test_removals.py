@@ -6,16 +6,17 @@ with the reason where one is UNKNOWN. Whatever it says, no verdict may contradic
 
 import pytest
 
-from tests.changed_evidence import EXPECTED, removals
+from tests.changed_evidence import EXPECTED, marks_of, removals
 from tests.removals import row_of, written_table
 
-# An incident of each controller kind in every run; the whole table with `make test`.
+# An incident of each controller kind in every run, one of each kind of capture in `make test`, the
+# whole table in `make sweeps`.
 QUICK = ("unclean_election__2.8.2", "last_replica_standing__4.1.1__elr_off")
 CASES = [
     pytest.param(
         incident,
         withheld,
-        marks=[] if incident in QUICK else [pytest.mark.slow],
+        marks=marks_of(incident, QUICK),
         id=f"{incident}-{withheld.replace(' ', '_')}",
     )
     for incident in EXPECTED
