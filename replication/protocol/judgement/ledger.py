@@ -327,7 +327,8 @@ def _term(state: State, cause: Cause) -> LeaderTerm | None:
 
 
 def _joined(rows: list[Loss]) -> list[Loss]:
-    """Neighbouring rows with everything but their offsets equal become one."""
+    """Neighbouring rows with everything but their offsets equal become one, which rests on all that
+    any of them does."""
     result: list[Loss] = []
     for loss in rows:
         before = (r for r in result if r.end_offset == loss.first_offset and _same_story(r, loss))
@@ -335,17 +336,22 @@ def _joined(rows: list[Loss]) -> list[Loss]:
         if last is not None:
             last.end_offset = loss.end_offset
             last.promises += [p for p in loss.promises if p not in last.promises]
+            last.assuming |= loss.assuming
         else:
             result.append(loss)
     return sorted(result, key=lambda r: (r.first_offset, r.end_offset, repr(r.record)))
 
 
 def _same_story(a: Loss, b: Loss) -> bool:
+    """What rests on nothing stays apart from what does; else one may rest on more than the other,
+    for which of a few assumptions is left out first is chance."""
+
     def story(x: Loss) -> tuple[object, ...]:
         return (
             x.tier, x.status, x.cause.name, x.cause.contributing, x.cause.one_of, x.contract,
             x.record.leader_epoch, [(c.replica, c.kind) for c in x.copies],
-            None if x.lost_in is None else x.lost_in.order, x.assuming,
+            None if x.lost_in is None else x.lost_in.order, bool(x.assuming),
         )  # fmt: skip
 
-    return story(a) == story(b)
+    alike = a.assuming <= b.assuming or b.assuming <= a.assuming
+    return alike and story(a) == story(b)

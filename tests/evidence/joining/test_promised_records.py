@@ -101,7 +101,7 @@ def test_a_record_that_was_sent_again_after_an_election_is_of_either_leader_epoc
     the two it was told of nobody knows."""
     once, again = Place(5, 0, 0), Place(5, 1, 0)
 
-    def epoch(*places: Place) -> int | None:
+    def leader_epoch(*places: Place) -> int | None:
         contents = Contents(places={"5": list(places)}, payloads_read=True)
         (entry,) = runs(told(5), contents=contents)
         fact = entry.fact
@@ -109,9 +109,9 @@ def test_a_record_that_was_sent_again_after_an_election_is_of_either_leader_epoc
         assert (fact.first_offset, fact.content) == (5, 0)
         return fact.leader_epoch
 
-    assert epoch(once) == epoch(once, once) == 0
-    assert epoch(once, again) is None
-    assert epoch(once, Place(9, 1, 0)) == 0
+    assert leader_epoch(once) == leader_epoch(once, once) == 0
+    assert leader_epoch(once, again) is None
+    assert leader_epoch(once, Place(9, 1, 0)) == 0
 
 
 def test_a_record_that_another_replaced_at_its_offset_is_found_in_no_copy() -> None:
