@@ -100,7 +100,7 @@ test: browser setup lint audit ## everything: set-up, lint, all tests with Spark
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations 25 -m "(spark or kafka or browser) and not sweep"
 
 ##@ Longer checks: docs/guards.md has them all
-sweeps: setup ## faults, maintenance, poison through Spark, changed evidence of every capture: longer than `make test` should be
+sweeps: setup ## faults, maintenance, poison through Spark, changed evidence of every capture, thousands of elections: longer than `make test` should be
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m sweep
 
 lab: setup kafka-jars ## real clusters of every version with real faults; SEED=n, KAFKA_VERSION=v and KEEP=dir narrow and keep

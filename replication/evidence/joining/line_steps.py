@@ -155,7 +155,7 @@ def _stop(broker: int, start: LogLineFact, role: _Role) -> Step:
     none, as that of a crash, from the start."""
     told = role.told_by or start
     ended = ev.ReplicaStopped(broker, role.stopped or "process_crash")
-    return Step("stop", ended, start.at, ev.Source(told.path, told.line), told.at)
+    return Step("stop", ended, told.at, ev.Source(told.path, told.line))
 
 
 def _ended(broker: int, line: LogLineFact, role: _Role) -> None:
