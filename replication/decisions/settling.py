@@ -2,7 +2,7 @@
 
 from replication.decisions.candidates import Outlook
 from replication.protocol.judgement.questions import COMMITTED
-from replication.protocol.judgement.settling import CONSUMPTIONS, artefacts, still_to_get
+from replication.protocol.judgement.settling import artefacts, still_to_get
 
 
 def settled_by(outlook: Outlook) -> list[str]:
@@ -13,9 +13,4 @@ def settled_by(outlook: Outlook) -> list[str]:
             held = {bool(at.records[place]) for at in stretch.admitted.ends}
             if len(held) > 1:
                 apart.add(number)
-    told = [
-        each
-        for each in artefacts(outlook.line, apart, COMMITTED)
-        if each != CONSUMPTIONS or not outlook.state.told_of("consumptions")
-    ]
-    return still_to_get(outlook.state, told)
+    return still_to_get(outlook.state, artefacts(outlook.line, apart, COMMITTED))

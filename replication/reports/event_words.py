@@ -213,6 +213,8 @@ def _truncated(fact: ev.Truncated, before: State) -> str:
     why = f", {how}" if how else ""
     if target is None:
         return f"broker {fact.replica} cuts its log{why}"
+    if fact.cuts_nothing:
+        return f"broker {fact.replica} has nothing to cut: its log ends at {target}"
     if end is not None and end > target:
         return (
             f"broker {fact.replica} cuts its log from {end} to {target}{why}: "

@@ -151,8 +151,8 @@ def _mark(event: ev.Event, before: State) -> str | None:
             return CRASH if reason in CRASHES else STOP
         case ev.ReplicaStarted():
             return START
-        case ev.Truncated():
-            return CUT
+        case ev.Truncated() as fact:
+            return None if fact.cuts_nothing else CUT
         case ev.ReplicaLogObserved():
             return COPY
         case ev.LogStartAdvanced():

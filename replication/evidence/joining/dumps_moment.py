@@ -17,13 +17,15 @@ def earliest_place(steps: list[Step], dump: DumpedDirectory) -> int:
     begins = position > 0
     for index in range(position, len(steps)):
         fact = steps[index].fact
-        if isinstance(fact, ev.Truncated):
+        if isinstance(fact, ev.Truncated) and not fact.cuts_nothing:
             if begins and fact.reason in ("high_watermark", "leader_epoch", "diverging_epoch"):
                 position = index + 1
             elif fact.to_offset is None or fact.to_offset < end:
                 break
-        elif isinstance(fact, (ev.ReplicaStarted, ev.BecameLeader, ev.BecameFollower)):
-            known = fact.log_end_offset
+        elif isinstance(
+            fact, (ev.ReplicaStarted, ev.BecameLeader, ev.BecameFollower, ev.Truncated)
+        ):
+            known = fact.to_offset if isinstance(fact, ev.Truncated) else fact.log_end_offset
             unsafe = isinstance(fact, ev.ReplicaStarted) and fact.clean is not True
             if unsafe and (known is None or known < end):
                 break  # What the log held before, the broker may have lost.

@@ -118,7 +118,8 @@ class BecameFollower:
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """A replica cut its log to to_offset (None: the rule decides).
+    """A replica cut its log to to_offset (None: the rule decides). Where from_offset, the log end
+    before, is the same, the cut left all there was.
 
     reason: high_watermark, leader_epoch, diverging_epoch, out_of_range, full, recovery, unknown.
     diverging_epoch, diverging_end_offset: the leader's answer that it cuts by, as a line names it.
@@ -131,6 +132,11 @@ class Truncated:
     reason: str = "unknown"
     diverging_epoch: int | None = None
     diverging_end_offset: int | None = None
+
+    @property
+    def cuts_nothing(self) -> bool:
+        """Whether it tells of no more than where the log ends."""
+        return self.to_offset is not None and self.from_offset == self.to_offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ class _OfPath:
         have removed it: a cut, or a start after a crash without it."""
         return any(
             (item.kind in HAD and item.records == frozenset((self.record,)))
-            or (item.kind == "cut" and item.cut)
+            or (item.kind == "cut" and item.cut and item.has is not False)
             or (item.kind == "started" and item.has is False and item.clean is not True)
             for item in self.search.run.items[place].get(window.leader_epoch, ())
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
-from replication.protocol.histories.ask import Histories
+from replication.protocol.histories.ask import MOST_KEPT, Histories
 from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.at_offset import Claim
 from replication.protocol.histories.moves.states import At
@@ -123,6 +123,9 @@ class _Run:
             self.before = self.search.effort.steps
         else:
             self.search, ends = self._exactly(admitted)
+            if len(shared.exact) >= MOST_KEPT:
+                shared.exact.clear()
+                shared.causes.clear()
             shared.exact[admitted.search] = self.search, ends
         run = admitted.run
         self.admitted = Admitted(admitted.first, admitted.end, run, self.search, ends)

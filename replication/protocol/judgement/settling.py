@@ -45,6 +45,8 @@ def _is_here(state: State, artefact: str) -> bool:
         return state.covered("broker_log", int(log[1]))
     if artefact in ("an acknowledgement log", ACKNOWLEDGEMENTS):
         return state.covered("acknowledgements")
+    if artefact == CONSUMPTIONS:
+        return state.told_of("consumptions")
     if artefact.startswith("the controller's history"):
         return state.covered("controller_history")
     if "--kafka" in artefact or "print the version" in artefact:

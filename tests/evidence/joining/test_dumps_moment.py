@@ -38,3 +38,10 @@ def test_it_is_behind_the_creation_of_the_log() -> None:
 
 def test_a_cut_below_its_end_comes_later_and_cuts_it_too() -> None:
     assert place(5, 1, leads(0), leads(1), ev.Truncated(1, 3), leads(2)) == 2
+
+
+def test_a_cut_of_nothing_tells_that_the_log_was_shorter_then_and_no_cut() -> None:
+    follows = ev.BecameFollower(1, 1, 2)
+    nothing, all_of_it = (ev.Truncated(1, end, end, "leader_epoch") for end in (3, 5))
+    assert place(5, 0, leads(0), follows, nothing) == 3
+    assert place(5, 0, leads(0), follows, all_of_it, nothing) == 0
