@@ -92,16 +92,19 @@ lint: $(VENV) ## formatter, linter, types, import contracts
 audit: $(VENV) ## dependencies: complete, as pinned, licences; ADVISORIES=dir holds them against advisories (OSV)
 	$(BIN)/python -m tests.dependencies $(if $(ADVISORIES),--advisories $(ADVISORIES))
 
+# Tests are rewritten as they load; where Python is told to keep no bytecode, that costs ten seconds a process.
+test-fast test sweeps: export PYTHONDONTWRITEBYTECODE :=
+
 test-fast: lint ## lint, and the quick tests that start no Java
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not kafka and not browser and not slow and not sweep"
 
 test: browser setup lint audit ## everything: set-up, lint, all tests with Spark and a real Kafka broker
 	$(BIN)/python -m pytest -n 2 -q --durations 25 -m "not spark and not kafka and not browser and not sweep"
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations 25 -m "(spark or kafka or browser) and not sweep"
+	$(BIN)/python -m pytest -n 2 --durations 25 -m "(spark or kafka or browser) and not sweep"
 
 ##@ Longer checks: docs/guards.md has them all
 sweeps: setup ## faults, maintenance, poison through Spark, changed evidence of every capture, thousands of elections: longer than `make test` should be
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m sweep
+	$(BIN)/python -m pytest -n 2 -m sweep
 
 lab: setup kafka-jars ## real clusters of every version with real faults; SEED=n, KAFKA_VERSION=v and KEEP=dir narrow and keep
 	$(BIN)/python -m tests.kafka_lab $(if $(SEED),--seed $(SEED)) $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(KEEP),--keep $(KEEP))

@@ -32,44 +32,49 @@ def known_files(*patterns: str) -> list[Path]:
     return [path for path in paths if (ROOT / path).is_file()]
 
 
-def parsed(paths: list[Path]) -> dict[Path, ast.Module]:
+Trees = dict[Path, ast.Module]
+
+
+@pytest.fixture(scope="module")
+def trees() -> Trees:
+    """Parsed when a test asks, and let go: a run that leaves these tests out does not pay."""
+    paths = known_files("*.py")
     return {path: ast.parse((ROOT / path).read_text("utf-8"), str(path)) for path in paths}
 
 
-TREES = parsed(known_files("*.py"))
-
-
-def offences(check: Callable[[ast.Module], Iterator[str]], under: str = "") -> list[str]:
+def offences(
+    trees: Trees, check: Callable[[ast.Module], Iterator[str]], under: str = ""
+) -> list[str]:
     return [
         f"{path}:{offence}"
-        for path, tree in TREES.items()
+        for path, tree in trees.items()
         if str(path).startswith(under)
         for offence in check(tree)
     ]
 
 
-def test_there_are_files_to_judge() -> None:
-    assert Path("replication/doctor.py") in TREES
-    assert Path("tests/style/test_style.py") in TREES
+def test_there_are_files_to_judge(trees: Trees) -> None:
+    assert Path("replication/doctor.py") in trees
+    assert Path("tests/style/test_style.py") in trees
 
 
-def test_functions_are_short() -> None:
-    assert offences(house_rules.long_functions) == []
+def test_functions_are_short(trees: Trees) -> None:
+    assert offences(trees, house_rules.long_functions) == []
 
 
-def test_every_file_says_what_it_is_for() -> None:
+def test_every_file_says_what_it_is_for(trees: Trees) -> None:
     silent = [
         f"{path}:{offence}"
-        for path, tree in TREES.items()
+        for path, tree in trees.items()
         for offence in house_rules.no_first_comment((ROOT / path).read_text("utf-8"), tree)
     ]
     assert silent == []
 
 
-def test_names_are_those_of_the_glossary() -> None:
+def test_names_are_those_of_the_glossary(trees: Trees) -> None:
     wrong = [
         f"{path}:{offence}"
-        for path, tree in TREES.items()
+        for path, tree in trees.items()
         for offence in house_rules.banned_names(tree, in_spark="spark" in path.parts)
     ]
     assert wrong == []
@@ -88,21 +93,21 @@ def test_what_people_read_has_no_private_phrases() -> None:
     assert wrong == []
 
 
-def test_imports_stand_at_the_top() -> None:
-    assert offences(house_rules.misplaced_imports) == []
+def test_imports_stand_at_the_top(trees: Trees) -> None:
+    assert offences(trees, house_rules.misplaced_imports) == []
 
 
-def test_great_expectations_is_imported_late() -> None:
-    assert offences(house_rules.great_expectations_at_top, under="replication/") == []
-    assert offences(house_rules.great_expectations_at_top, under="jobs/") == []
+def test_great_expectations_is_imported_late(trees: Trees) -> None:
+    assert offences(trees, house_rules.great_expectations_at_top, under="replication/") == []
+    assert offences(trees, house_rules.great_expectations_at_top, under="jobs/") == []
 
 
-def test_no_import_only_for_types() -> None:
-    assert offences(house_rules.type_checking_imports) == []
+def test_no_import_only_for_types(trees: Trees) -> None:
+    assert offences(trees, house_rules.type_checking_imports) == []
 
 
-def test_the_core_knows_nothing() -> None:
-    assert offences(house_rules.impure_core, under="replication/protocol/") == []
+def test_the_core_knows_nothing(trees: Trees) -> None:
+    assert offences(trees, house_rules.impure_core, under="replication/protocol/") == []
 
 
 def started_modules() -> set[str]:
@@ -113,8 +118,8 @@ def started_modules() -> set[str]:
     return scripts | set(re.findall(r"-m (replication[.\w]*)", make))
 
 
-def test_no_dead_file() -> None:
-    alive = {path: tree for path, tree in TREES.items() if path.parts[0] != "tests"}
+def test_no_dead_file(trees: Trees) -> None:
+    alive = {path: tree for path, tree in trees.items() if path.parts[0] != "tests"}
     assert house_rules.dead_modules(alive, started_modules()) == []
 
 
@@ -132,25 +137,25 @@ def test_committed_files_name_no_machine_and_no_registry() -> None:
     assert found.stdout == ""
 
 
-def test_every_folder_of_the_package_is_a_package() -> None:
+def test_every_folder_of_the_package_is_a_package(trees: Trees) -> None:
     """The import contracts and the wheel leave out a folder without `__init__.py`, silently."""
-    folders = {path.parent for path in TREES if path.parts[0] == "replication"}
-    assert [str(folder) for folder in sorted(folders) if folder / "__init__.py" not in TREES] == []
+    folders = {path.parent for path in trees if path.parts[0] == "replication"}
+    assert [str(folder) for folder in sorted(folders) if folder / "__init__.py" not in trees] == []
 
 
 @pytest.mark.parametrize(
     "room", ["evidence/joining", "evidence/metadata_log", "protocol/judgement"]
 )
-def test_every_module_has_a_test_file_that_imports_it(room: str) -> None:
+def test_every_module_has_a_test_file_that_imports_it(room: str, trees: Trees) -> None:
     """Where inference and verdicts are made, a failing incident must name a culprit."""
-    tests = [t for path, t in TREES.items() if path.name.startswith("test_")]
+    tests = [t for path, t in trees.items() if path.name.startswith("test_")]
     imported = {
         name
         for tree in tests
         for node in ast.walk(tree)
         for name in house_rules.imported_modules(node)
     }
-    modules = [path for path in TREES if path.is_relative_to(Path("replication") / room)]
+    modules = [path for path in trees if path.is_relative_to(Path("replication") / room)]
     assert len(modules) > 9
     names = {".".join(path.with_suffix("").parts) for path in modules if path.stem != "__init__"}
     assert sorted(names - imported) == []
