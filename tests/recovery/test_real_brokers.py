@@ -16,13 +16,14 @@ import pytest
 from replication.cli import main
 from tests.kafka_lab.cluster import Cluster, Plan
 from tests.kafka_lab.scenarios import SCENARIOS
+from tests.kafka_lab.test_kafka_lab import tells_the_truth
 from tests.kafka_lab.versions import Version
 from tests.recovery.lost_evidence import lines_of, recover_rows, row
 
 pytestmark = pytest.mark.kafka
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-KILLS = 12
+KILLS = 4
 Content = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]
 RECORDS: tuple[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int], ...] = (
     (None, b"no key", [], 1_700_000_000_000),
@@ -170,6 +171,7 @@ def test_what_a_real_broker_wrote_comes_back_once(
 def test_from_a_broken_cluster_to_consumers_that_have_everything_again(tmp_path: Path) -> None:
     """As a user would: evidence of a real loss, `recover`, a new cluster; held to the truth."""
     experiment = SCENARIOS["unclean_election"].run(Version("4.3.0"), tmp_path / "lab")
+    tells_the_truth(experiment, "unclean_election__4.3.0", {"unclean_election"})
     truth = experiment.truths["t", 0]
     lost = {one.payload_id for one in truth.losses if one.sure and not one.recovered}
     assert lost
