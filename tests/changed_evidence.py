@@ -8,6 +8,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,13 @@ def folded_with(incident: str, change: Change, *, strict: bool = True) -> list[F
             return fold_all(import_evidence([evidence]).events(), strict=strict)
         except NoEvidence:
             return []
+
+
+@cache
+def as_captured(incident: str) -> list[FoldedPartition]:
+    """The incident's partitions as it was captured; nothing is taken for granted. Judged once for
+    all modules that hold changed evidence against it: nobody may change what it returns."""
+    return folded_with(incident, lambda evidence: None)
 
 
 def living(folded: list[FoldedPartition], topic_partition: str) -> FoldedPartition | None:

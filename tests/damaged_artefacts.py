@@ -17,12 +17,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from replication.evidence.collecting.collection import NoEvidence
 from replication.protocol.judgement.bounded import FoldedPartition
 from replication.reports.headline import headline
-from tests.changed_evidence import EXPECTED, INCIDENTS, Change
+from tests.changed_evidence import EXPECTED, INCIDENTS, Change, as_captured, folded_with
 from tests.damage import unchecked_places
-from tests.mutated_evidence import folded, mutated
 
 SILENT = ("unknown", "undetermined")
 WRONGLY_HELD = ("HOLDS", "VIOLATED")
@@ -249,14 +247,11 @@ def main(arguments: list[str]) -> int:
     runs: Counter[str] = Counter()
     bad: list[str] = []
     for incident in options.incidents:
-        whole = folded([INCIDENTS / incident])
+        whole = as_captured(incident)
         for artefact in artefacts(incident)[options.part :: options.share]:
             for what, how in damages(INCIDENTS / incident / artefact):
                 runs[what] += 1
-                try:
-                    now = mutated(incident, damaged(artefact, how))
-                except NoEvidence:
-                    continue
+                now = folded_with(incident, damaged(artefact, how))
                 others = others_than(whole, now)
                 unseen = limit(incident, artefact, how, now) if others else None
                 if unseen is not None:

@@ -14,7 +14,6 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import crc32c
@@ -25,8 +24,9 @@ from tests.changed_evidence import (
     EXPECTED,
     INCIDENTS,
     Change,
+    as_captured,
     broker_logs,
-    changed_copy,
+    folded_with,
     living,
     log_directories,
     nodes,
@@ -319,12 +319,6 @@ def outcome(partitions: list[FoldedPartition]) -> list[object]:
     ]
 
 
-def mutated(incident: str, change: Change) -> list[FoldedPartition]:
-    """The incident's partitions after a change."""
-    with TemporaryDirectory() as into:
-        return folded([changed_copy(incident, change, Path(into))])
-
-
 def main(chosen: list[str]) -> int:
     """Runs every mutation over every incident; chosen: only these classes."""
     failures = 0
@@ -333,9 +327,9 @@ def main(chosen: list[str]) -> int:
             continue
         runs, bad = 0, []
         for incident in EXPECTED:
-            intact = outcome(mutated(incident, lambda _: None))
+            intact = outcome(as_captured(incident))
             for what, change in mutations(incident):
-                partitions = mutated(incident, change)
+                partitions = folded_with(incident, change)
                 runs += 1
                 wrong = wrong_in(incident, partitions)
                 if name in SAME_ANSWER and outcome(partitions) != intact:

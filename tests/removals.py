@@ -7,7 +7,6 @@ explains the difference; it refuses while a verdict contradicts the ground truth
 import json
 import sys
 from collections import Counter
-from functools import cache
 
 from replication.protocol.judgement.bounded import FoldedPartition
 from tests.changed_evidence import (
@@ -15,6 +14,7 @@ from tests.changed_evidence import (
     EXPECTED,
     INCIDENTS,
     Change,
+    as_captured,
     folded_with,
     living,
     removals,
@@ -29,15 +29,10 @@ NOTHING_LEFT = "nothing of this partition is left"
 Row = dict[str, list[str]]
 
 
-@cache
-def _with_everything(incident: str) -> list[FoldedPartition]:
-    return folded_with(incident, lambda _: None)
-
-
 def other_words(incident: str, topic_partition: str, found: FoldedPartition) -> list[str]:
     """Another cause or contract of a loss than all evidence gives, but for unknown; more losses
     than there are; fewer, as if they were all."""
-    whole = living(_with_everything(incident), topic_partition)
+    whole = living(as_captured(incident), topic_partition)
     assert whole is not None
     told, every = lost(found), lost(whole)
     other = [

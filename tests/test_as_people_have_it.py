@@ -27,6 +27,7 @@ from replication.protocol.judgement.bounded import fold_all
 from tests.changed_evidence import (
     EXPECTED,
     INCIDENTS,
+    as_captured,
     broker_logs,
     changed_copy,
     each_incident,
@@ -37,7 +38,7 @@ from tests.changed_evidence import (
     wrong_verdicts,
 )
 from tests.merged_logs import on_one_path
-from tests.test_layouts import QUICK, conclusions, intact, one_file_of_all
+from tests.test_layouts import QUICK, conclusions, one_file_of_all
 
 LOST = "unclean_election__2.8.2"
 
@@ -114,7 +115,7 @@ def test_other_clothes_give_the_same_answer(incident: str, clothes: str, tmp_pat
     folded = fold_all(imported.events(), strict=True)
     assert imported.unreadable == []
     for topic_partition in EXPECTED[incident]:
-        expected = conclusions(living(intact(incident), topic_partition))
+        expected = conclusions(living(as_captured(incident), topic_partition))
         found = conclusions(living(folded, topic_partition))
         assert known(found, str(evidence)) == known(expected, str(evidence))
 
@@ -192,7 +193,10 @@ def test_local_time_gives_the_same_answer(incident: str, hours: float, tmp_path:
     imported = import_evidence([changed_copy(incident, in_zone(hours), tmp_path)])
     folded = fold_all(imported.events(), strict=True)
     for topic_partition in EXPECTED[incident]:
-        found, right = living(folded, topic_partition), living(intact(incident), topic_partition)
+        found, right = (
+            living(folded, topic_partition),
+            living(as_captured(incident), topic_partition),
+        )
         assert found is not None
         assert conclusions(found) == conclusions(right)
 
@@ -270,7 +274,7 @@ def test_the_user_may_say_the_zone(incident: str, tmp_path: Path) -> None:
     told = Told(time_zone=timezone(timedelta(hours=5.5)))
     folded = fold_all(import_evidence([evidence], told=told).events())
     for topic_partition in EXPECTED[incident]:
-        right = living(intact(incident), topic_partition)
+        right = living(as_captured(incident), topic_partition)
         assert conclusions(living(folded, topic_partition)) == conclusions(right)
 
 

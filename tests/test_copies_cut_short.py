@@ -13,13 +13,14 @@ import pytest
 from tests.changed_evidence import (
     DECIDING,
     EXPECTED,
+    as_captured,
     each_incident,
     folded_with,
     living,
     log_directories,
     verdicts_of,
 )
-from tests.test_clock_skew import as_captured
+from tests.test_clock_skew import conclusions
 
 QUICK = ("unclean_election__4.1.1", "not_loss_traps__4.3.0__retention")
 _SHARES = (0.0, 0.5)
@@ -54,7 +55,7 @@ def test_what_a_cut_copy_lacks_is_neither_there_nor_lost(incident: str, share: f
     folded = folded_with(incident, lambda evidence: cut_short(evidence, share))
     lost = {
         (identity[1], identity[3], offset)
-        for identity, _, losses, *_ in as_captured(incident)
+        for identity, _, losses, *_ in conclusions(as_captured(incident))
         for offset, *_ in losses
     }
     for topic_partition, expected in EXPECTED[incident].items():

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.changed_evidence import INCIDENTS
+from tests.changed_evidence import as_captured, folded_with
 from tests.damaged_artefacts import WHOLE, damaged, lost, others_than
-from tests.mutated_evidence import folded, mutated
 
 SEGMENT = "t-0/00000000000000000000.log"
 LEADERS = f"broker-2/disk-final/{SEGMENT}"
@@ -27,9 +26,9 @@ CASES = [
 
 @pytest.mark.parametrize(("incident", "artefact", "what"), CASES)
 def test_a_torn_copy_is_not_what_the_disk_held(incident: str, artefact: str, what: str) -> None:
-    whole = folded([INCIDENTS / incident])
+    whole = as_captured(incident)
 
-    now = mutated(incident, damaged(Path(artefact), WHOLE[what]))
+    now = folded_with(incident, damaged(Path(artefact), WHOLE[what]))
 
     assert others_than(whole, now) == []
     # What a leader's own log holds is not known where that is cut.

@@ -20,6 +20,7 @@ from tests.changed_evidence import (
     EXPECTED,
     INCIDENTS,
     Change,
+    as_captured,
     broker_logs,
     changed_copy,
     dumped_nodes,
@@ -347,7 +348,7 @@ def test_the_directory_wins(tmp_path: Path) -> None:
 
     found, folded = imported(LOSS, beside, tmp_path)
     assert any("the log directory itself is here" in note for note in found.collection.notes)
-    (intact,) = folded_with(LOSS, lambda evidence: None)
+    (intact,) = as_captured(LOSS)
     assert verdicts_of(folded[0]) == verdicts_of(intact)
 
 

@@ -9,7 +9,6 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from replication.protocol.judgement.bounded import FoldedPartition, fold_all
 from tests.changed_evidence import (
     EXPECTED,
     INCIDENTS,
+    as_captured,
     broker_logs,
     changed_copy,
     each_incident,
@@ -140,11 +140,6 @@ def conclusions(folded: FoldedPartition | None) -> Any:
     )
 
 
-@cache
-def intact(incident: str) -> list[FoldedPartition]:
-    return folded_with(incident, lambda evidence: None)
-
-
 def every_log(change: Callable[[Path], None]) -> Callable[[Path], None]:
     def changed(evidence: Path) -> None:
         for path in broker_logs(evidence):
@@ -158,7 +153,7 @@ def every_log(change: Callable[[Path], None]) -> Callable[[Path], None]:
 def test_another_layout_gives_the_same_answer(incident: str, layout: str) -> None:
     folded = folded_with(incident, every_log(FILE_BY_FILE[layout]))
     for topic_partition in EXPECTED[incident]:
-        expected = conclusions(living(intact(incident), topic_partition))
+        expected = conclusions(living(as_captured(incident), topic_partition))
         assert conclusions(living(folded, topic_partition)) == expected
 
 
@@ -247,7 +242,7 @@ def test_a_directory_of_another_cluster_is_told_apart(
         found = living(folded, topic_partition)
         assert found is not None
         assert wrong_verdicts(pair[0], topic_partition, verdicts_of(found)) == []
-        alone = living(intact(pair[0]), topic_partition)
+        alone = living(as_captured(pair[0]), topic_partition)
         assert alone is not None
         _, losses, divergences, _ = conclusions(found)
         _, losses_alone, divergences_alone, _ = conclusions(alone)
@@ -272,7 +267,7 @@ def two_log_dirs(evidence: Path) -> None:
 def test_several_log_dirs_of_a_broker(incident: str) -> None:
     folded = folded_with(incident, two_log_dirs)
     for topic_partition in EXPECTED[incident]:
-        expected = conclusions(living(intact(incident), topic_partition))
+        expected = conclusions(living(as_captured(incident), topic_partition))
         assert conclusions(living(folded, topic_partition)) == expected
 
 

@@ -9,6 +9,7 @@ from replication.protocol.judgement.bounded import fold_all
 from tests.changed_evidence import (
     DECIDING,
     EXPECTED,
+    as_captured,
     broker_logs,
     changed_copy,
     each_incident,
@@ -26,7 +27,7 @@ from tests.merged_logs import (
     whole,
     written,
 )
-from tests.test_layouts import QUICK, intact
+from tests.test_layouts import QUICK
 
 WAYS = {"whole": whole, "rotated": in_pieces, "a window": a_window(3)}
 # What at default loggers may stay nobody's where every broker's disk has the same path.
@@ -80,7 +81,7 @@ def test_what_is_decided_by_all_stays_decided(world: str, tmp_path: Path) -> Non
         found = living(folded, topic_partition)
         assert found is not None
         verdicts = verdicts_of(found)
-        expected = verdicts_of(living(intact(QUICK[0]), topic_partition))
+        expected = verdicts_of(living(as_captured(QUICK[0]), topic_partition))
         assert {name: verdicts[name] for name in DECIDING} == {n: expected[n] for n in DECIDING}
 
 

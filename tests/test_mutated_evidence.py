@@ -11,13 +11,20 @@ from replication.evidence.event_dumps import read_events, write_events
 from replication.evidence.importer import import_evidence
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.judgement.bounded import fold_all
-from tests.changed_evidence import EXPECTED, INCIDENTS, Change, changed_copy, marks_of
+from tests.changed_evidence import (
+    EXPECTED,
+    INCIDENTS,
+    Change,
+    as_captured,
+    changed_copy,
+    folded_with,
+    marks_of,
+)
 from tests.mutated_evidence import (
     NOTHING_WRONG,
     SAME_ANSWER,
     cluster_ids,
     folded,
-    mutated,
     outcome,
     wrong_in,
 )
@@ -35,12 +42,12 @@ def cases(classes: dict[str, Any]) -> Iterator[Any]:
 
 @pytest.mark.parametrize(("incident", "change"), list(cases(SAME_ANSWER)))
 def test_the_same_evidence_gives_the_same_answer(incident: str, change: Change) -> None:
-    assert outcome(mutated(incident, change)) == outcome(mutated(incident, lambda _: None))
+    assert outcome(folded_with(incident, change)) == outcome(as_captured(incident))
 
 
 @pytest.mark.parametrize(("incident", "change"), list(cases(NOTHING_WRONG)))
 def test_nothing_becomes_wrong(incident: str, change: Change) -> None:
-    assert wrong_in(incident, mutated(incident, change)) == []
+    assert wrong_in(incident, folded_with(incident, change)) == []
 
 
 def spellings(folder: Path) -> list[list[Path]]:

@@ -1,50 +1,59 @@
 """Of every kept incident and every replica of it as the choice: what its plan lets start."""
 
-import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from replication.cli import main
+from replication.decisions.answer import as_json, decide
+from replication.decisions.command import _replicas as replicas_of
+from replication.decisions.words import text
+from replication.evidence.importer import import_evidence
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement.bounded import fold_all
 
 INCIDENTS = Path(__file__).parents[1] / "incidents"
 KEPT = sorted(path for path in INCIDENTS.iterdir() if path.is_dir())
 STARTS = {"start", "start_to_follow", "start_to_lead", "start_to_lead_uncleanly"}
 
 
-def answers(
-    incident: Path, capsys: pytest.CaptureFixture[str], *down: str
-) -> list[tuple[dict[str, Any], str]]:
+def answers(states: list[State], *, all_down: bool) -> list[tuple[dict[str, Any], str]]:
     """The answer of `decide` as it is, and of each replica that can be elected: as data and as
-    text."""
+    text. As the command gives them (tests/decisions/test_decide_command.py), without reading and
+    folding the evidence anew for each."""
     found: list[tuple[dict[str, Any], str]] = []
-    asked: list[list[str]] = [[]]
+    asked: list[int | None] = [None]
     while asked:
-        options = asked.pop(0)
-        if main(["decide", *options, *down, "--format", "json", str(incident)]) == 2:
-            capsys.readouterr()
+        elect = asked.pop(0)
+        # Brokers that are said to be down change what is known of their copies.
+        decisions = [
+            decide(deepcopy(s), down=replicas_of(s) if all_down else frozenset(), elect=elect)
+            for s in states
+        ]
+        if elect is not None and not any(d.choice.as_asked for d in decisions):
             continue
-        answer = json.loads(capsys.readouterr().out)
-        main(["decide", *options, *down, str(incident)])
-        found.append((answer, capsys.readouterr().out))
-        if not options:
-            replicas = {c["replica"] for row in answer["partitions"] for c in row["candidates"]}
-            asked = [["--elect", str(n)] for n in sorted(replicas)]
+        answer = as_json(decisions, None)
+        found.append((answer, text(answer, ["evidence"])))
+        if elect is None:
+            asked += sorted(
+                {c["replica"] for row in answer["partitions"] for c in row["candidates"]}
+            )
     return found
 
 
 @pytest.mark.parametrize("incident", KEPT, ids=lambda path: path.name)
 def test_no_plan_starts_a_log_that_would_differ_and_each_keeps_the_order_of_starts(
-    incident: Path, capsys: pytest.CaptureFixture[str]
+    incident: Path,
 ) -> None:
-    found = [*answers(incident, capsys), *answers(incident, capsys, "--down", "all")]
-    for answer, text in found:
+    states = [f.state for f in fold_all(import_evidence([incident]).events())]
+    found = [*answers(states, all_down=False), *answers(states, all_down=True)]
+    for answer, said in found:
         for row in answer["partitions"]:
             moves_what_would_differ(row)
-            sets_nothing_twice(row, text)
+            sets_nothing_twice(row, said)
             sees_only_what_is_there(row)
-            counts_what_it_names(row, text)
+            counts_what_it_names(row, said)
             consumptions = any("consum" in path.name for path in incident.rglob("*"))
             asked = " ".join(row["settled_by"])
             assert "consumption log" not in asked or not consumptions
@@ -69,12 +78,12 @@ def moves_what_would_differ(row: dict[str, Any]) -> None:
                 assert steps.index(("copy", n)) < steps.index(("move_away", n))
 
 
-def sets_nothing_twice(row: dict[str, Any], text: str) -> None:
+def sets_nothing_twice(row: dict[str, Any], said: str) -> None:
     """Where unclean elections were allowed before, no step allows them, so that no way back
     forbids them; the one that forbids them says that they were."""
     settings = [s for s in row["steps"] if "--entity-type topics" in (s["command"] or "")]
     if any(trap["name"] == "unclean_is_on" for trap in row["traps"]) and settings:
-        assert all(s["action"] == "unclean_off" for s in settings), text
+        assert all(s["action"] == "unclean_off" for s in settings), said
         assert all("--delete-config" in s["command"] for s in settings)
 
 
@@ -92,7 +101,7 @@ def sees_only_what_is_there(row: dict[str, Any]) -> None:
         assert f"offset: {first}(" in step["shows"]
 
 
-def counts_what_it_names(row: dict[str, Any], text: str) -> None:
+def counts_what_it_names(row: dict[str, Any], said: str) -> None:
     """The number beside a rival is that of the promised offsets in its line."""
     for n in row["rivals"]:
         (costs,) = [c["costs"] for c in row["candidates"] if c["replica"] == n]
@@ -102,7 +111,7 @@ def counts_what_it_names(row: dict[str, Any], text: str) -> None:
             for first, end in costs[tier]["surely"]
             for offset in range(first, end)
         }
-        assert f"broker {n} {len(offsets)} record" in text
+        assert f"broker {n} {len(offsets)} record" in said
 
 
 def keeps_the_order(order: dict[str, Any], rows: list[dict[str, Any]]) -> None:

@@ -1,8 +1,10 @@
 """The incident page as a text: its numbers are the answer's, nothing of the evidence is markup."""
 
 import base64
+import contextlib
 import gzip
 import hashlib
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -20,14 +22,11 @@ from replication.reports.answer import assemble
 from replication.reports.danger_words import ends_when
 from replication.reports.evidence_lines import LONGEST, read_lines
 from replication.reports.safe_text import plain
+from tests.changed_evidence import each_incident
 from tests.reports.many_partitions import large, trace
 
 INCIDENTS = sorted(p for p in (Path(__file__).parents[1] / "incidents").iterdir() if p.is_dir())
 QUICK = ("unclean_election__4.1.1__trace", "same_epoch_power_loss__1.1.1")
-CASES = [
-    pytest.param(p, id=p.name, marks=[] if p.name in QUICK else [pytest.mark.slow])
-    for p in INCIDENTS
-]
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&amp;\u202etxt"
 
 
@@ -38,6 +37,18 @@ def made(
     cli.main(["diagnose", str(folder), "--format", "json", "--report", str(target)])
     answer: dict[str, Any] = json.loads(capsys.readouterr().out)
     return answer, target.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def reported(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], str]:
+    """The answer and the page of an incident, made once for all tests that ask it."""
+    page_of, said = tmp_path_factory.mktemp("page") / "page.html", io.StringIO()
+    incident = str(INCIDENTS[0].parent / request.param)
+    with contextlib.redirect_stdout(said):
+        cli.main(["diagnose", incident, "--format", "json", "--report", str(page_of)])
+    return json.loads(said.getvalue()), page_of.read_text(encoding="utf-8")
 
 
 def embedded(text: str) -> dict[str, Any]:
@@ -72,11 +83,9 @@ def of_its_partition(
     return own(answer["partitions"])[0], own(answer["divergences"])
 
 
-@pytest.mark.parametrize("incident", CASES)
-def test_numbers_are_those_of_the_answer(
-    incident: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answer, text = made(incident, tmp_path / "page.html", capsys)
+@pytest.mark.parametrize("reported", each_incident(QUICK), indirect=True)
+def test_numbers_are_those_of_the_answer(reported: tuple[dict[str, Any], str]) -> None:
+    answer, text = reported
 
     def total(*statuses: str) -> int:
         return sum(x["records"] for x in answer["losses"] if x["status"] in statuses)
@@ -105,11 +114,9 @@ def test_numbers_are_those_of_the_answer(
     assert "left-out" not in text
 
 
-@pytest.mark.parametrize("incident", CASES)
-def test_the_last_moment_is_the_state_of_the_answer(
-    incident: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answer, text = made(incident, tmp_path / "page.html", capsys)
+@pytest.mark.parametrize("reported", each_incident(QUICK), indirect=True)
+def test_the_last_moment_is_the_state_of_the_answer(reported: tuple[dict[str, Any], str]) -> None:
+    answer, text = reported
     data = embedded(text)
     for index, partition in enumerate(answer["partitions"]):
         view = last_view(data[f"story-{index}"])
