@@ -7,7 +7,7 @@ read and folded; the truth stays what it was.
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,17 +37,35 @@ MORE = (
 Change = Callable[[Path], None]
 
 
-def marks_of(incident: str, quick: Sequence[str]) -> list[pytest.MarkDecorator]:
-    """When a check of many captures looks at this one: always, in `make test`, in `make sweeps`."""
+def marks_of(
+    incident: str, quick: Sequence[str], turn: int | None = None
+) -> list[pytest.MarkDecorator]:
+    """When a check of many captures looks at this one: always, in `make test`, in `make sweeps`.
+    turn: where it looks at each in many forms, which; `make test` has every third of them."""
     if incident in quick:
         return []
-    sweep = [] if incident in MORE else [pytest.mark.sweep]
-    return [pytest.mark.slow, *sweep]
+    if incident in MORE and (turn is None or (MORE.index(incident) + turn) % 3 == 0):
+        return [pytest.mark.slow]
+    return [pytest.mark.slow, pytest.mark.sweep]
 
 
 def each_incident(quick: Sequence[str]) -> list[Any]:
     """Every captured incident as a parameter, marked."""
     return [pytest.param(i, marks=marks_of(i, quick)) for i in sorted(EXPECTED)]
+
+
+def each_incident_in(quick: Sequence[str], forms: Iterable[Any]) -> list[Any]:
+    """Every captured incident in every form as two parameters, marked."""
+    return [
+        pytest.param(i, form, marks=marks_of(i, quick, turn), id=f"{i}-{name_of(form)}")
+        for turn, form in enumerate(forms)
+        for i in sorted(EXPECTED)
+    ]
+
+
+def name_of(form: Any) -> str:
+    """What a form is called."""
+    return str(getattr(form, "__name__", form)).replace(" ", "_")
 
 
 def changed_copy(incident: str, change: Change, into: Path) -> Path:

@@ -31,6 +31,7 @@ from tests.changed_evidence import (
     broker_logs,
     changed_copy,
     each_incident,
+    each_incident_in,
     folded_with,
     living,
     log_directories,
@@ -107,8 +108,7 @@ def known(conclusion: Any, evidence: str) -> Any:
     return json.loads(json.dumps(conclusion).replace(evidence, ""))
 
 
-@pytest.mark.parametrize("clothes", CLOTHES)
-@pytest.mark.parametrize("incident", each_incident(QUICK[:1]))
+@pytest.mark.parametrize(("incident", "clothes"), each_incident_in(QUICK[:1], CLOTHES))
 def test_other_clothes_give_the_same_answer(incident: str, clothes: str, tmp_path: Path) -> None:
     evidence = changed_copy(incident, CLOTHES[clothes], tmp_path)
     imported = import_evidence([evidence])
@@ -131,8 +131,7 @@ def one_directory_path_for_all(evidence: Path) -> None:
 MERGED = {"one installation": one_file_of_all, "many machines": one_directory_path_for_all}
 
 
-@pytest.mark.parametrize("change", MERGED)
-@pytest.mark.parametrize("incident", each_incident(QUICK))
+@pytest.mark.parametrize(("incident", "change"), each_incident_in(QUICK, MERGED))
 def test_no_line_of_a_merged_file_is_given_to_the_wrong_broker(incident: str, change: str) -> None:
     """Less may be known; but each cut that is told is one that its own broker's log tells. 0.10
     prints one also where nothing is cut."""
@@ -187,8 +186,7 @@ def in_zone(hours: float) -> Callable[[Path], None]:
 NO_EPOCHS = [incident for incident in sorted(EXPECTED) if "0.10" in incident]
 
 
-@pytest.mark.parametrize("hours", ZONES)
-@pytest.mark.parametrize("incident", each_incident(QUICK[:1]))
+@pytest.mark.parametrize(("incident", "hours"), each_incident_in(QUICK[:1], ZONES))
 def test_local_time_gives_the_same_answer(incident: str, hours: float, tmp_path: Path) -> None:
     imported = import_evidence([changed_copy(incident, in_zone(hours), tmp_path)])
     folded = fold_all(imported.events(), strict=True)

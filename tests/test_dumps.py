@@ -25,10 +25,11 @@ from tests.changed_evidence import (
     changed_copy,
     dumped_nodes,
     dumps_for_directories,
+    each_incident,
+    each_incident_in,
     folded_with,
     living,
     log_directories,
-    marks_of,
     nodes,
     verdicts_of,
     wrong_verdicts,
@@ -38,10 +39,6 @@ from tests.dump_text import dump_of, real_dump
 QUICK = ("unclean_election__2.8.2", "last_replica_standing__4.1.1__elr_off")
 LOSS, DIVERGENCE = "unclean_election__2.8.2", "same_epoch_power_loss__1.1.1"
 SEVERAL_SEGMENTS = "not_loss_traps__4.3.0__retention"
-
-
-def marked(incidents: list[str]) -> list[object]:
-    return [pytest.param(i, marks=marks_of(i, QUICK)) for i in incidents]
 
 
 def wrong_of(incident: str, folded: list[FoldedPartition]) -> list[str]:
@@ -181,8 +178,7 @@ def without_the_second(text: str) -> str:
 PARTS = (tail_cut, head_cut, middle_cut, newest_segment, oldest_segment)
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("incident", marked(sorted(EXPECTED)))
+@pytest.mark.parametrize(("incident", "part"), each_incident_in(QUICK, PARTS))
 def test_a_part_of_a_log_says_nothing_wrong(incident: str, part: Callable[[str], str]) -> None:
     for broker in dumped_nodes(incident):
         assert wrong_of(incident, folded_with(incident, changed_dump(incident, broker, part))) == []
@@ -194,7 +190,7 @@ def test_a_part_of_a_log_says_nothing_wrong(incident: str, part: Callable[[str],
     assert wrong_of(incident, folded_with(incident, everywhere)) == []
 
 
-@pytest.mark.parametrize("incident", marked(sorted(EXPECTED)))
+@pytest.mark.parametrize("incident", each_incident(QUICK))
 def test_a_dump_of_an_older_copy_says_nothing_wrong(incident: str) -> None:
     """Nothing tells when a dump was made: one from before a truncation must not pass for now."""
     for old in sorted((INCIDENTS / incident).glob("broker-*/disk-*")):
@@ -323,7 +319,7 @@ def with_log_dirs(incident: str, change: int = 0) -> Change:
     return changed
 
 
-@pytest.mark.parametrize("incident", marked(sorted(EXPECTED)))
+@pytest.mark.parametrize("incident", each_incident(QUICK))
 def test_dumps_that_are_whole_say_nothing_wrong(incident: str) -> None:
     assert wrong_of(incident, folded_with(incident, with_log_dirs(incident))) == []
 

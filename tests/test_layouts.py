@@ -22,7 +22,7 @@ from tests.changed_evidence import (
     as_captured,
     broker_logs,
     changed_copy,
-    each_incident,
+    each_incident_in,
     folded_with,
     living,
     log_directories,
@@ -148,8 +148,7 @@ def every_log(change: Callable[[Path], None]) -> Callable[[Path], None]:
     return changed
 
 
-@pytest.mark.parametrize("layout", FILE_BY_FILE)
-@pytest.mark.parametrize("incident", each_incident(QUICK))
+@pytest.mark.parametrize(("incident", "layout"), each_incident_in(QUICK, FILE_BY_FILE))
 def test_another_layout_gives_the_same_answer(incident: str, layout: str) -> None:
     folded = folded_with(incident, every_log(FILE_BY_FILE[layout]))
     for topic_partition in EXPECTED[incident]:
@@ -190,8 +189,7 @@ LESS_KNOWN: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("change", LESS_KNOWN)
-@pytest.mark.parametrize("incident", each_incident(QUICK))
+@pytest.mark.parametrize(("incident", "change"), each_incident_in(QUICK, LESS_KNOWN))
 def test_where_less_can_be_known_nothing_wrong_is_said(incident: str, change: str) -> None:
     folded = folded_with(incident, LESS_KNOWN[change])
     wrong = []

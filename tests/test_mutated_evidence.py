@@ -35,8 +35,8 @@ QUICK = ("same_epoch_power_loss__1.1.1", "unclean_election__4.1.1__trace")
 def cases(classes: dict[str, Any]) -> Iterator[Any]:
     for mutations in classes.values():
         for incident in EXPECTED:
-            for what, change in mutations(incident):
-                marks = marks_of(incident, QUICK)
+            for turn, (what, change) in enumerate(mutations(incident)):
+                marks = marks_of(incident, QUICK, turn)
                 yield pytest.param(incident, change, id=f"{incident}, {what}", marks=marks)
 
 

@@ -9,18 +9,18 @@ import pytest
 from tests.changed_evidence import EXPECTED, marks_of, removals
 from tests.removals import row_of, written_table
 
-# An incident of each controller kind in every run, one of each kind of capture in `make test`, the
-# whole table in `make sweeps`.
+# An incident of each controller kind in every run, a third of one of each kind of capture in `make
+# test`, the whole table in `make sweeps`.
 QUICK = ("unclean_election__2.8.2", "last_replica_standing__4.1.1__elr_off")
 CASES = [
     pytest.param(
         incident,
         withheld,
-        marks=marks_of(incident, QUICK),
+        marks=marks_of(incident, QUICK, turn),
         id=f"{incident}-{withheld.replace(' ', '_')}",
     )
     for incident in EXPECTED
-    for withheld, _ in removals(incident)
+    for turn, (withheld, _) in enumerate(removals(incident))
 ]
 
 

@@ -34,7 +34,7 @@ SPANS = (
 )  # fmt: skip
 ENTRIES = ((), ((0, 0),), ((5, 9), (1, 0)), ((INT64, INT64),), ((0, 0), (0, 5)), ((-1, 0),))
 # Where the event is put into the trace: early, in the middle of steady traffic, at its end.
-PLACES = (3, 20, 44)
+PLACES = (3, 12, 25)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def cases(
 ) -> Iterator[tuple[Poison, list[dict[str, Any]]]]:
     """Each case, or every step-th, with all rows of its topic partition, itself among them."""
     number = 0
-    trace = [wire.to_row(event) for event in made_trace(0, rounds=5)]
+    trace = [wire.to_row(event) for event in made_trace(0, rounds=2)]
     for kind in ev.FACT_TYPES:
         fields = {name: word for name, (word, _) in wire.FIELD_TYPES[kind].items()} | HEADER
         for name, word in fields.items():
@@ -143,9 +143,9 @@ def _of_partition(part: FoldedPartition) -> list[tuple[tuple[str, str], str]]:
 def hosts(events: list[Event]) -> list[dict[tuple[str, str], str]]:
     """The same from micro-batches and from one sorted pass; counts must add up in both."""
     shard, streamed, late = ShardFold(), {}, False
-    for first in range(0, len(events), 17):
+    for first in range(0, len(events), 11):
         shard = ShardFold.decode(shard.encode())
-        shard.take(frame_of(events[first : first + 17], first))
+        shard.take(frame_of(events[first : first + 11], first))
         for out in shard.outcome():
             late |= out.table == "_late"
             if out.table in ANSWER_TABLES and out.table != "replica_states":

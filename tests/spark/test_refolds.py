@@ -102,7 +102,7 @@ def is_settled(events: list[Event], cut: int, limit: int, size: int) -> None:
 
 def marks_of(seed: int) -> list[pytest.MarkDecorator]:
     """When it is looked at: always, in `make test`, in `make sweeps`."""
-    return [pytest.mark.slow] * (seed >= 10) + [pytest.mark.sweep] * (seed >= 40)
+    return [pytest.mark.slow] * (seed >= 10) + [pytest.mark.sweep] * (seed >= 20)
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=marks_of(seed)) for seed in range(100)])
@@ -129,7 +129,7 @@ FEW = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("step", [59, pytest.param(1, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("what", FEW)
 @pytest.mark.parametrize("limit", [0, 1, 2, 10_000])
 def test_every_order_of_a_few_is_settled(what: str, limit: int, step: int) -> None:

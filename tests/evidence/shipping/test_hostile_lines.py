@@ -144,26 +144,27 @@ def expected(good: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> Any
     return found
 
 
-# One of each sort in a quick run.
-QUICK = ("nearly an acknowledgement", "an object", "a dump of a log", "half a character")
-
-
-@pytest.mark.parametrize(
-    "what",
-    [
-        pytest.param(what, marks=[] if what in QUICK else [pytest.mark.slow])
-        for what in (*REFUSED, *PASSED_OVER)
-    ],
-)
-def test_a_line_that_is_something_else_freezes_nothing(
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_line_that_is_refused_freezes_nothing(
     what: str, good: list[bytes], expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compaction, "TOGETHER", 2)
-    text = REFUSED.get(what) or PASSED_OVER[what]
-    found, said, refused = joined(tmp_path, disturbed(good, text))
+    found, said, refused = joined(tmp_path, disturbed(good, REFUSED[what]))
     assert verdicts_of(found) == verdicts_of(expected)
-    assert (refused > 0) == (what in REFUSED)
+    assert refused > 0
     assert not [note for note in said if "--ack-fields" in note], "that is for each line to say"
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_lines_that_are_something_else_freeze_nothing(
+    turn: int, good: list[bytes], expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fifth of them at once."""
+    monkeypatch.setattr(compaction, "TOGETHER", 2)
+    found, said, refused = joined(tmp_path, disturbed(good, *list(PASSED_OVER.values())[turn::5]))
+    assert verdicts_of(found) == verdicts_of(expected)
+    assert refused == 0
+    assert not [note for note in said if "--ack-fields" in note]
 
 
 def test_lines_of_kafkas_tools_freeze_nothing(

@@ -29,6 +29,8 @@ CAPTURES = (
     "not_loss_traps__4.3.0__topic_recreated",
 )  # fmt: skip
 QUICK = ("kip101_scenario_1__0.10.2.2__loss_only", "acks1_loss__3.9.1")
+# A third of the time of all.
+LONG = "unclean_election__2.8.2"
 BATCHES, LATE, ROUNDS = 6, 60, 4
 
 
@@ -103,7 +105,12 @@ def copied(sent: list[bytes], folder: Path) -> Path:
 
 @pytest.mark.parametrize(
     "incident",
-    [pytest.param(i, marks=[] if i in QUICK else [pytest.mark.slow]) for i in CAPTURES],
+    [
+        pytest.param(
+            i, marks=[pytest.mark.slow] * (i not in QUICK) + [pytest.mark.sweep] * (i == LONG)
+        )
+        for i in CAPTURES
+    ],
 )
 def test_every_prefix_says_what_an_import_of_it_says(
     incident: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

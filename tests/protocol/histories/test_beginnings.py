@@ -66,12 +66,12 @@ def states(count: int) -> Iterator[tuple[str, State]]:
             yield f"seed {seed} {name}", state
 
 
-def answers(count: int) -> dict[tuple[str, bool], Any]:
-    """Every answer, by default and strictly."""
+def answers(count: int, *, whole: bool) -> dict[tuple[str, bool], Any]:
+    """Every answer by default and strictly; or by turns."""
     return {
         (name, strict): asdict(answer(state, strict=strict))
-        for name, state in states(count)
-        for strict in (False, True)
+        for turn, (name, state) in enumerate(states(count))
+        for strict in ((False, True) if whole else (turn % 2 == 1,))
     }
 
 
@@ -87,19 +87,23 @@ SHARED_PARTS = {
 
 
 @pytest.mark.parametrize(
-    "count",
-    [pytest.param(2, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.sweep)],
-)
-def test_what_is_shared_changes_no_answer(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ("count", "whole"),
+    [pytest.param(2, False, marks=pytest.mark.slow), *(
+        pytest.param(count, True, marks=pytest.mark.sweep) for count in (2, 5)
+    )],
+)  # fmt: skip
+def test_what_is_shared_changes_no_answer(
+    count: int, *, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Without bounds: what is shared leaves more of them.
     monkeypatch.setattr(ledger, "MOST_STEPS_OF_CAUSES", 1 << 40)
     monkeypatch.setattr(ask, "MOST_STEPS_OF_ALL_FEWER", 1 << 40)
     monkeypatch.setattr(ask, "MOST_STEPS_OF_FEWER", 1 << 40)
-    shared = answers(count)
+    shared = answers(count, whole=whole)
     for part, by_itself in SHARED_PARTS.items():
         with monkeypatch.context() as alone:
             alone.setattr(Search, part, by_itself)
-            found = answers(count)
+            found = answers(count, whole=whole)
         assert [key for key in shared if shared[key] != found[key]] == [], part
 
 
@@ -116,7 +120,7 @@ def test_with_all_lines_handed_over_judging_grows_with_the_leader_epochs_alone(
 IN_EVERY_RUN = (clean_elections, left_in_the_isr, restarts_of_a_follower)
 GROWING = [
     *(
-        pytest.param(kind, (125, 250), id=kind.__name__, marks=pytest.mark.slow)
+        pytest.param(kind, (60, 120), id=kind.__name__, marks=pytest.mark.slow)
         for kind in IN_EVERY_RUN
     ),
     *(
