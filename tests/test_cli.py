@@ -101,6 +101,25 @@ def test_a_clock_bound_that_the_evidence_contradicts_is_refused(
     assert main(["diagnose", folder, "--clock-bound", "3700000"]) == 1
 
 
+@pytest.mark.parametrize("incident", ["unclean_election__4.1.1", "healthy_rolling_restart__4.3.0"])
+def test_a_dump_that_is_cut_off_anywhere_says_nothing_holds(
+    incident: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = tmp_path / "whole.jsonl"
+    assert main(["import", str(INCIDENTS / incident), "--out", str(dump)]) == 0
+    whole = dump.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for left in (1, len(lines) // 3, len(lines) // 2 + 4, len(lines) - 1):
+        for more in (b"", lines[left][: len(lines[left]) // 2]):
+            dump.write_bytes(b"".join(lines[:left]) + more)
+            capsys.readouterr()
+            status = main(["diagnose", str(dump)])
+            said = capsys.readouterr().out
+            assert status in (1, 3)
+            assert "Nothing lost" not in said
+            assert ("Not all of the evidence was read" in said) == bool(more)
+
+
 def test_event_dumps_are_not_imported_again_in_silence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -111,7 +111,9 @@ def _read_lines(path: Path) -> Iterator[Event | Unreadable]:
             try:
                 yield wire.from_json(line.decode("utf-8", "replace"))
             except wire.Misfit as error:
-                yield Unreadable(str(path), f"line {number}", str(error))
+                whole = line.endswith(b"\n")
+                reason = str(error) if whole else f"the file breaks off within this line: {error}"
+                yield Unreadable(str(path), f"line {number}", reason)
 
 
 def _bounded(stream: BinaryIO) -> Iterator[bytes | None]:

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from replication.reports.assumption_words import taking_it_that
+from replication.reports.vocabulary import offsets
 
 # What decides whether something is wrong; what clients saw matters where it was handed over.
 DECIDING = ("committed_records_survive", "log_matching")
@@ -57,9 +58,26 @@ def matters(verdict: dict[str, Any]) -> bool:
     return verdict["invariant"] in BY_CLIENTS and not verdict["not_supplied"]
 
 
+def is_open(verdict: dict[str, Any]) -> bool:
+    """Whether it is not decided, or is violated and not decided at other offsets."""
+    return bool(verdict["verdict"] == "UNKNOWN" or verdict["settled_by"])
+
+
 def undecided(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The UNKNOWN verdicts that matter."""
-    return [v for v in answer["verdicts"] if v["verdict"] == "UNKNOWN" and matters(v)]
+    """The verdicts that matter and are open somewhere."""
+    return [v for v in answer["verdicts"] if is_open(v) and matters(v)]
+
+
+def why_open(verdict: dict[str, Any]) -> str:
+    """Why a verdict is not decided; of one that is violated, where it is not decided besides."""
+    told = verdict["histories"]
+    if verdict["verdict"] == "UNKNOWN" or told is None:
+        return str(verdict["reason"])
+    first, end = told["first_offset"], told["end_offset"]
+    return (
+        f"{'from offset ' + str(first) + ' on' if end is None else offsets(first, end)}, beside "
+        "what is shown above: two histories fit the evidence, and only one keeps these records"
+    )
 
 
 def headline(answer: dict[str, Any]) -> str:

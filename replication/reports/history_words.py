@@ -11,16 +11,12 @@ NOTHING = "nothing at these offsets"
 
 
 def open_questions_of(answer: dict[str, Any], topic_partition: str) -> list[dict[str, Any]]:
-    """The UNKNOWN verdicts on a partition (`t-0`) that have two histories."""
-    return [
-        v
-        for v in answer["verdicts"]
-        if v["verdict"] == "UNKNOWN" and v.get("histories") and name(v) == topic_partition
-    ]
+    """The verdicts on a partition (`t-0`) that have two histories."""
+    return [v for v in answer["verdicts"] if v.get("histories") and name(v) == topic_partition]
 
 
 def two_histories_text(verdict: dict[str, Any]) -> str:
-    """The histories of one UNKNOWN verdict as a table of two columns, and what would settle it."""
+    """The histories of one open verdict as a table of two columns, and what would settle it."""
     told = verdict["histories"]
     what = INVARIANT_WORDS.get(verdict["invariant"], verdict["invariant"])
     first, end = told["first_offset"], told["end_offset"]

@@ -10,6 +10,7 @@ from typing import Any
 
 from replication.reports.danger_words import ends_when, happens
 from replication.reports.event_words import brokers, offset_range
+from replication.reports.headline import is_open, why_open
 from replication.reports.headline import undecided as open_questions
 from replication.reports.inventory_words import clock_words, moment
 from replication.reports.loss_words import (
@@ -170,7 +171,7 @@ def figures(answer: dict[str, Any]) -> str:
         {
             (v["cluster_id"], v["topic"], v["topic_id"], v["partition"])
             for v in answer["verdicts"]
-            if v["verdict"] == "UNKNOWN" and v["invariant"] in DECIDING
+            if is_open(v) and v["invariant"] in DECIDING
         }
     )
     cells = [
@@ -477,7 +478,7 @@ def not_known(answer: dict[str, Any]) -> str:
     """Which promises could not be decided, for how many partitions, and what would decide them."""
     groups: dict[tuple[str, tuple[str, ...]], list[dict[str, Any]]] = {}
     for verdict in answer["verdicts"]:
-        if verdict["verdict"] == "UNKNOWN":
+        if is_open(verdict):
             key = (verdict["invariant"], tuple(verdict["settled_by"]))
             groups.setdefault(key, []).append(verdict)
     if not groups:
@@ -498,8 +499,8 @@ def not_known(answer: dict[str, Any]) -> str:
         rows.append(
             f"<li><h3>{escaped(INVARIANT_SENTENCES.get(invariant, invariant))}? "
             f"<span class=where>{escaped(some)}</span></h3>"
-            f"<p>Not decided: {escaped(first['reason'])}"
-            f"{' (in the first of them)' if len({v['reason'] for v in same}) > 1 else ''}.<br>"
+            f"<p>Not decided: {escaped(why_open(first))}"
+            f"{' (in the first of them)' if len({why_open(v) for v in same}) > 1 else ''}.<br>"
             f"<span class=settle>Would settle it: {escaped(settle)}.</span></p>"
             f"{_two_histories(first)}</li>"
         )

@@ -14,7 +14,7 @@ from replication.reports.assumption_words import granted_text
 from replication.reports.do_now import GONE, do_now_text, leaderless_in, sends_to_decide
 from replication.reports.evidence_lines import Quotes, read_lines
 from replication.reports.group_words import groups_text
-from replication.reports.headline import headline, undecided, what_settles
+from replication.reports.headline import headline, undecided, what_settles, why_open
 from replication.reports.inventory_words import counted, inventory_text, span_of
 from replication.reports.line_words import line_text
 from replication.reports.loss_words import (
@@ -224,7 +224,7 @@ def _open_questions(answer: dict[str, Any]) -> list[str]:
         return []
     reasons: dict[str, list[dict[str, Any]]] = {}
     for verdict in sorted(undecided(answer), key=lambda v: (_weight(v), of_partition(v))):
-        reasons.setdefault(verdict["reason"], []).append(verdict)
+        reasons.setdefault(why_open(verdict), []).append(verdict)
     told = [f"{names(rows, 3)}: {reason}" for reason, rows in reasons.items()]
     lines = ["Not decided:", *(f"  {r}" for r in told[:MOST_REASONS])]
     if len(told) > MOST_REASONS:

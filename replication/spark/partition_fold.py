@@ -167,7 +167,8 @@ class PartitionFold:
 
     def answer(self) -> None:
         """Judges the state and notes the rows of each table whose rows have changed."""
-        answer, defect = answer_or_defect(self.present_state(), self.defect)
+        state = self.present_state()
+        answer, defect = answer_or_defect(state, self.defect)
         unjudged = None if self.defect else defect
         if unjudged is not None and unjudged != self.unjudged:
             self.refuse(None, None, "cannot_be_judged", unjudged)
@@ -175,7 +176,7 @@ class PartitionFold:
         self.findings = len(answer.findings)
         found: dict[str, list[dict[str, Any]]] = {
             "replica_states": _replica_rows(answer.partition),
-            "verdicts": verdict_rows(with_gap(answer.verdicts, gap_reason(self.sequencer))),
+            "verdicts": verdict_rows(with_gap(answer.verdicts, gap_reason(self.sequencer, state))),
             "loss_ledger": answer.losses,
             "divergences": answer.divergences,
             "findings": answer.findings,

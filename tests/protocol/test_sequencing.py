@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from replication.protocol.folding.sequencing import Sequencer, gap_reason, in_order, with_gap
 from replication.protocol.ground import wire
-from replication.protocol.ground.events import Event, HighWatermarkAdvanced, InputEnded
+from replication.protocol.ground.events import (
+    CoverageDeclared,
+    Event,
+    HighWatermarkAdvanced,
+    InputEnded,
+)
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement.bounded import fold_partition
+
+EMPTY = State("c", "t", "", 0)
 
 
 def event(sequence: int, content: str = "a", generation: int = 0, trace: str = "t") -> Event:
@@ -83,7 +92,7 @@ def test_two_contents_in_one_slot_count_for_nothing_whichever_came_first() -> No
     assert ordered.sequencer.counts() == {
         "applied": 1, "duplicates": 1, "quarantined": 2, "held": 1, "superseded": 0,
     }  # fmt: skip
-    reason = gap_reason(ordered.sequencer)
+    reason = gap_reason(ordered.sequencer, EMPTY)
     assert reason == "trace_gap: events 1 of trace t are missing: they have not arrived"
 
 
@@ -113,15 +122,30 @@ def test_a_long_contiguous_run_out_of_order_inside_the_limit_is_applied() -> Non
     applied, sequencer, _ = one_by_one(events, limit=10)
     assert len(applied) == 10
     assert not sequencer.gaps()
-    assert gap_reason(sequencer) is None
+    assert gap_reason(sequencer, EMPTY) is None
 
 
 def test_the_declared_end_is_said_in_the_reason() -> None:
     last = Event("end", "t", "c", "t", "", 0, 3, InputEnded())
     _, sequencer, _ = one_by_one([event(0), last])
-    assert gap_reason(sequencer) == (
+    assert gap_reason(sequencer, EMPTY) == (
         "trace_gap: events 1..2 of trace t are missing: the input ended without them"
     )
+
+
+@pytest.mark.parametrize("subject", ["broker_log", "log_directory"])
+@pytest.mark.parametrize("left_out", [1, 2, 3])
+def test_a_trace_that_declares_evidence_complete_and_is_cut_off_decides_nothing(
+    subject: str, left_out: int
+) -> None:
+    facts = [CoverageDeclared(subject, 1, True), *[HighWatermarkAdvanced(1, 1)] * 3, InputEnded()]
+    trace = [replace(event(n), fact=fact) for n, fact in enumerate(facts)]
+    cut = fold_partition(("c", "t", "", 0), trace[:-left_out])
+    whole = fold_partition(("c", "t", "", 0), trace)
+
+    assert all(v["verdict"] == "UNKNOWN" for v in cut.answer.verdicts)
+    assert all(v["reason"].startswith("trace_gap") for v in cut.answer.verdicts)
+    assert not any("trace_gap" in v["reason"] for v in whole.answer.verdicts)
 
 
 @pytest.mark.parametrize(
@@ -151,9 +175,9 @@ def test_an_event_far_above_that_is_not_what_its_id_says_is_named() -> None:
     trace = [derived(event(n)) for n in range(5)]
     gap = "trace_gap: events 5..1003 of trace t are missing: they have not arrived"
     moved = replace(trace[4], sequence=1_004)
-    assert gap_reason(in_order([*trace, moved]).sequencer) == (
+    assert gap_reason(in_order([*trace, moved]).sequencer, EMPTY) == (
         f"{gap}; event 1004 behind them has not the event_id that its content gives: if `import` "
         "wrote it, it was changed since"
     )
     for honest in (derived(moved), replace(moved, event_id="writer-7/1004")):
-        assert gap_reason(in_order([*trace, honest]).sequencer) == gap
+        assert gap_reason(in_order([*trace, honest]).sequencer, EMPTY) == gap

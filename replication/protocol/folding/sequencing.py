@@ -14,6 +14,7 @@ from typing import Any
 
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
+from replication.protocol.ground.topic_partition import State
 
 HELD_LIMIT = 10_000
 # How many missing ranges a stalled partition keeps; the others are found when it is folded again.
@@ -256,17 +257,35 @@ def in_order(events: Iterable[Event]) -> Ordered:
     return Ordered(ready, conflicts, sequencer)
 
 
-def gap_reason(sequencer: Sequencer) -> str | None:
-    """Words for the missing numbers of a trace (trace_gap: ..), None when nothing is missing."""
+# What only who has read all of a partition's evidence declares; such a trace ends with input_ended.
+_OF_THE_WHOLE = ("broker_log", "log_directory")
+
+
+def gap_reason(sequencer: Sequencer, state: State) -> str | None:
+    """Words for what of a trace is missing (trace_gap: ..), None when nothing is. state: what the
+    events that are here were folded into."""
     gaps = sequencer.gaps()
     if not gaps:
-        return None
+        return None if state.ended else _cut_off(sequencer, state)
     named = ", ".join(str(a) if b == a + 1 else f"{a}..{b - 1}" for a, b in gaps[:5])
     more = f" and {len(gaps) - 5} more ranges" if len(gaps) > 5 else ""
     fate = "the input ended without them" if sequencer.ended else "they have not arrived"
     trace = sequencer.trace[1] if sequencer.trace else ""
     return (
         f"trace_gap: events {named}{more} of trace {trace} are missing: {fate}{_changed(sequencer)}"
+    )
+
+
+def _cut_off(sequencer: Sequencer, state: State) -> str | None:
+    """That a trace of collected evidence which declares at its head that some of it is complete has
+    not come to its end."""
+    whole = any(done and what in _OF_THE_WHOLE for (what, _), (done, _) in state.coverage.items())
+    if not whole or sequencer.trace is None:
+        return None
+    return (
+        f"trace_gap: events {sequencer.next_sequence} and later of trace {sequencer.trace[1]} are "
+        "missing: it does not come to its end (input_ended); its file was cut off, or the rest has "
+        "not arrived yet"
     )
 
 
@@ -294,7 +313,7 @@ def with_gap(verdicts: Iterable[dict[str, Any]], reason: str | None) -> list[dic
     if reason is None:
         return list(verdicts)
     settled = (
-        f"the missing events ({reason.split(':', 1)[1].strip()}), or all of the trace again under "
+        f"the missing events ({reason.split(':')[1].strip()}), or all of the trace again under "
         "a higher trace_generation (`import --generation N`), which replaces it"
     )
     result = []

@@ -43,9 +43,10 @@ class Finding:
 class Verdict:
     """What is decided about one invariant of one topic partition.
 
-    settled_by: for UNKNOWN, the artefacts that would decide it. not_supplied: a whole class of
-    evidence was never handed over. assuming: what is taken for granted, by the names of
-    histories/assumptions.py. histories: of UNKNOWN, one that keeps and one that breaks the promise.
+    settled_by: the artefacts that would decide what is open: all of UNKNOWN; of VIOLATED the other
+    offsets, where some are not decided. not_supplied: a whole class of evidence was never handed
+    over. assuming: what is taken for granted, by the names of histories/assumptions.py. histories:
+    of what is open, one that keeps and one that breaks the promise.
     """
 
     invariant: str
@@ -56,6 +57,11 @@ class Verdict:
     not_supplied: bool = False
     assuming: list[str] = field(default_factory=list)
     histories: dict[str, Any] | None = None
+
+    def add_open(self, rest: "Verdict") -> None:
+        """Says of a refuted invariant what is not decided at other offsets."""
+        self.reason += f"; not decided at other offsets: {rest.reason}"
+        self.settled_by, self.histories = rest.settled_by, rest.histories
 
 
 def holds(invariant: str, reason: str) -> Verdict:

@@ -42,31 +42,41 @@ class Effort:
 def walk(
     steps: Sequence[Step],
     starts: Iterable[At],
-    moves: Callable[[At, int], Iterable[At]],
+    moves: Callable[[At], Iterable[At]],
     accept: Callable[[Step, At], Iterable[At]],
     effort: Effort,
+    *,
+    at_rest: bool = False,
 ) -> set[At]:
     """Every state in which an actor may end that goes through its own steps in their order.
 
-    moves: what it may do by itself, before the step of that number. accept: the states after one of
-    its steps; none where that step contradicts the state.
+    moves: what it may do by itself, before each step and, unless it is at rest then, after the
+    last. accept: the states after one of its steps; none where that step contradicts the state.
+    What a step does to the same states is worked out once: an actor may do alike a thousand times.
     """
-    ends: set[At] = set()
-    seen: set[tuple[int, At]] = set()
-    todo = [(0, at) for at in starts]
-    while todo:
-        node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        number, at = node
-        todo += [(number, after) for after in moves(at, number)]
-        if number == len(steps):
-            ends.add(at)
-        else:
-            todo += [(number + 1, after) for after in accept(steps[number], at)]
-    effort.spend(len(seen))
+    known: dict[tuple[Step, frozenset[At]], frozenset[At]] = {}
+    states = frozenset(starts)
+    for step in steps:
+        before = (step, states)
+        if before not in known:
+            reached = _with_moves(states, moves)
+            known[before] = frozenset(after for at in reached for after in accept(step, at))
+            effort.spend(len(reached))
+        states = known[before]
+    ends = set(states) if at_rest and steps else _with_moves(states, moves)
+    effort.spend(len(ends))
     return ends
+
+
+def _with_moves(states: Iterable[At], moves: Callable[[At], Iterable[At]]) -> set[At]:
+    """The states, and all that moves lead to from them."""
+    reached, todo = set(states), [*states]
+    while todo:
+        for after in moves(todo.pop()):
+            if after not in reached:
+                reached.add(after)
+                todo.append(after)
+    return reached
 
 
 @dataclass(slots=True)

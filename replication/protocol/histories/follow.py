@@ -70,16 +70,16 @@ class Followers:
         leader: int | None,
     ) -> list[Ending]:
         fetching = following.Fetching(exposed, self.epochs, self.run.line.flags)
-        final = len(items) if items and items[-1].last else None
         idle = not exposed and (by.covered or leader is None)
 
-        def moves(at: Following, number: int) -> Iterable[Following]:
-            return () if idle or number == final else following.unseen_moves(by, at, fetching)
+        def moves(at: Following) -> Iterable[Following]:
+            return () if idle else following.unseen_moves(by, at, fetching)
 
         def accept(item: Item, at: Following) -> Iterable[Following]:
             return of_follower(by, item, at, leader, exposed)
 
-        found = walk(items, [start], moves, accept, self.effort)
+        at_rest = bool(items and items[-1].last)
+        found = walk(items, [start], moves, accept, self.effort, at_rest=at_rest)
         return _widest(Ending(*at[3:]) for at in found)
 
 

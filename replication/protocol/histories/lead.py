@@ -150,14 +150,13 @@ class LedEpoch:
     def _lead(self, start: Start, effort: Effort) -> set[Leading]:
         """All ways of the leader through its own steps in this epoch."""
         by, items, kraft = self.by, self.items, self.run.line.kraft
-        final = len(items) if items and items[-1].last else None
         leader_epoch, records = self.window.leader_epoch, self.records
 
         def writable(at: Leading) -> list[int]:
             return records.writable(leader_epoch, self.leader, at, several=self.several)
 
-        def moves(at: Leading, number: int) -> Iterable[Leading]:
-            return () if number == final else leading.unseen_moves(by, at, writable, kraft=kraft)
+        def moves(at: Leading) -> Iterable[Leading]:
+            return leading.unseen_moves(by, at, writable, kraft=kraft)
 
         def accept(item: Item, at: Leading) -> Iterable[Leading]:
             yield from of_leader(by, item, at)
@@ -165,9 +164,10 @@ class LedEpoch:
                 yield leading.wrote(at, records.unseen_of(leader_epoch, at.occurrence))
 
         starts = self._starts(start) if self.began else self._unseen_starts(start)
+        at_rest = bool(items and items[-1].last)
         return {
             at._replace(steps=leading.seen_of(at.steps), role=False, occurrence=0, appended=0)
-            for at in walk(items, starts, moves, accept, effort)
+            for at in walk(items, starts, moves, accept, effort, at_rest=at_rest)
         }
 
     def _starts(self, start: Start) -> list[Leading]:

@@ -69,6 +69,6 @@ def fold_partition(
             defect = defect or reason
         ordered.sequencer.reject()
     judged, defect = answer_or_defect(state, defect, strict=strict)
-    judged.verdicts = with_gap(judged.verdicts, gap_reason(ordered.sequencer))
+    judged.verdicts = with_gap(judged.verdicts, gap_reason(ordered.sequencer, state))
     counts = ordered.sequencer.counts()
     return FoldedPartition(identity, state, judged, counts, refused, defect)

@@ -201,7 +201,7 @@ def _shown_spans(spans: list[Any]) -> list[list[int | None]]:
 def _verdict(
     state: State, view: View, identity: tuple[Any, ...], verdict: Verdict
 ) -> dict[str, Any]:
-    unknown = verdict.verdict == UNKNOWN
+    is_open = verdict.verdict == UNKNOWN or bool(verdict.settled_by)
     traced = state.grade == "traced" and all(
         view.covered("replica_trace", r) for r in state.replicas
     )
@@ -214,7 +214,7 @@ def _verdict(
         "not_supplied": verdict.not_supplied,
         "finding_ids": [f.finding_id(identity) for f in verdict.findings],
         "reason": verdict.reason,
-        "settled_by": still_to_get(state, verdict.settled_by) if unknown else [],
+        "settled_by": still_to_get(state, verdict.settled_by) if is_open else [],
         "assuming": verdict.assuming,
         "histories": verdict.histories,
     }

@@ -33,6 +33,8 @@ def judge_promise(view: View, promise: Promise, rows: list[Loss]) -> Verdict:
         findings = [row.finding for row in rows if row.finding is not None]
         verdict = violated(name, findings)
         verdict.assuming = min((sorted(a) for _, a in broken), key=lambda a: (len(a), a))
+        if fates.undecided(name):
+            verdict.add_open(open_verdict(view, name, "the record is kept", "it is lost"))
         return verdict
     if not fates.undecided(name):
         not_known = unknown_log(view)

@@ -19,6 +19,8 @@ from replication.protocol.judgement.questions import differing
 from replication.protocol.judgement.survival import open_verdict, unknown_log
 from replication.protocol.judgement.view import View
 
+AGREE, DIFFER = "all replicas agree", "two replicas differ"
+
 
 def judge(view: View) -> Verdict:
     """HOLDS where no history leaves two replicas with different records, VIOLATED where each does
@@ -42,6 +44,8 @@ def judge(view: View) -> Verdict:
         verdict = violated(NAME, [finding(view, d) for d in settled])
         rest_on = (sorted(assuming) for _, assuming in broken)
         verdict.assuming = min(rest_on, key=lambda names: (len(names), names), default=[])
+        if any(not s.contradicted and not s.admitted.too_many for s in undecided):
+            verdict.add_open(open_verdict(view, NAME, AGREE, DIFFER))
         return verdict
     mismatched = [d for d in view.divergences if d.status == "header_mismatch"]
     if mismatched:
@@ -53,7 +57,7 @@ def judge(view: View) -> Verdict:
             ["the segments of both replicas, read again: the epoch is outside the CRC"],
         )
     if undecided:
-        return open_verdict(view, NAME, "all replicas agree", "two replicas differ")
+        return open_verdict(view, NAME, AGREE, DIFFER)
     not_known = unknown_log(view)
     if not_known is not None:
         return unknown(NAME, *not_known)
