@@ -137,7 +137,7 @@ def _truncated(who: str, f: Fields) -> str:
         )
     if end <= to:
         return f"{who} did not truncate: its log ended at or below offset {to}"
-    return f"{who} cut its log: {_range(to, end)} are gone from it"
+    return f"{who} cut {_range(to, end)} from its log"
 
 
 def _truncated_since(who: str, to: int, before: int) -> str:
@@ -149,7 +149,7 @@ def _truncated_since(who: str, to: int, before: int) -> str:
             f"{who} cut its log to offset {to}, where it ended by its earlier lines: "
             "only records written since can be gone from it"
         )
-    return f"{who} cut its log: {_range(to, before)} are gone from it, and whatever came behind"
+    return f"{who} cut {_range(to, before)} from its log, and whatever came behind"
 
 
 def _reason(who: str, f: Fields) -> str:
@@ -190,7 +190,7 @@ def _out_of_range(who: str, f: Fields) -> str:
 def _reset(who: str, f: Fields) -> str:
     first, end = f["to_offset"], f["from_offset"]
     if end > first:
-        return f"{who} set its log back to {_leader(f)}'s: {_range(first, end)} are gone from it"
+        return f"{who} removed {_range(first, end)}: it set its log back to {_leader(f)}'s"
     return (
         f"{who} gave up its log up to {first}, where {_leader(f)}'s begins (removed by retention "
         "there, as a rule)"
