@@ -45,6 +45,7 @@ def test_an_advisory_is_found_by_name_and_version(tmp_path: Path) -> None:
     assert advised(parts, tmp_path) == (["Typing_Extensions 4.16.0: X-0", "g:a 1.2: X-2"], 4)
 
 
+@pytest.mark.slow
 def test_this_environment_is_in_order_and_what_was_not_asked_is_unknown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

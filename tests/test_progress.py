@@ -67,6 +67,7 @@ def test_every_command_that_reads_evidence_says_how_far_it_is(
         assert progress._voice.doing == "writing page.html"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_an_interruption_is_quiet(processes: str, tmp_path: Path) -> None:
     """While it reads for many seconds."""

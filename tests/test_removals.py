@@ -9,14 +9,14 @@ import pytest
 from tests.changed_evidence import EXPECTED, marks_of, removals
 from tests.removals import row_of, written_table
 
-# An incident of each controller kind in every run, a third of one of each kind of capture in `make
-# test`, the whole table in `make sweeps`.
+# Every other row of an incident of each controller kind in every run; all of them, and a third of
+# one of each kind of capture, in `make test`; the whole table in `make sweeps`.
 QUICK = ("unclean_election__2.8.2", "last_replica_standing__4.1.1__elr_off")
 CASES = [
     pytest.param(
         incident,
         withheld,
-        marks=marks_of(incident, QUICK, turn),
+        marks=marks_of(incident, QUICK, turn) or [pytest.mark.slow] * (turn % 2),
         id=f"{incident}-{withheld.replace(' ', '_')}",
     )
     for incident in EXPECTED

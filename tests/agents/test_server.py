@@ -37,7 +37,7 @@ ASKED: dict[str, tuple[Call, list[str]]] = {
     **{
         f"{tool} {name}": ((tool, {"paths": [name]}), [command, "--format=json", name])
         for tool, command, names in (
-            ("diagnose", "diagnose", SIX),
+            ("diagnose", "diagnose", SIX[::2]),
             ("decide", "decide", SIX[1::2]),
             ("missing", "collect", SIX[::2]),
         )

@@ -41,6 +41,7 @@ def test_whole_traces_leave_little_open() -> None:
     assert is_open * 100 <= decided
 
 
+@pytest.mark.slow
 def test_what_is_advised_loses_least_and_log_ends_choose_worse() -> None:
     """Of the whole trace, by what the machine loses with each: in some stories the newest leader
     epoch, then the longest log, loses promised records that the advice does not."""

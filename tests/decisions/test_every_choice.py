@@ -42,7 +42,13 @@ def answers(states: list[State], *, all_down: bool) -> list[tuple[dict[str, Any]
     return found
 
 
-@pytest.mark.parametrize("incident", KEPT, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "incident",
+    [
+        pytest.param(p, id=p.name, marks=[pytest.mark.slow] * (n % 4 > 0))
+        for n, p in enumerate(KEPT)
+    ],
+)
 def test_no_plan_starts_a_log_that_would_differ_and_each_keeps_the_order_of_starts(
     incident: Path,
 ) -> None:

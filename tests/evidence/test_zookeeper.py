@@ -45,7 +45,9 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("version", ELECTIONS)
+@pytest.mark.parametrize(
+    "version", ["1.1.1", *(pytest.param(v, marks=pytest.mark.slow) for v in ("0.10.2.2", "2.8.2"))]
+)
 def test_log_directories_and_zookeeper_decide_as_broker_logs_do(version: str) -> None:
     imported = import_evidence(
         [FILES / f"unclean_election__{version}.tar.gz"], kafka_version=version
@@ -67,7 +69,10 @@ def test_log_directories_and_zookeeper_decide_as_broker_logs_do(version: str) ->
     assert imported.unreadable == []
 
 
-@pytest.mark.parametrize("server", ["3.6.4", "3.7.2", "3.8.4", "3.9.3"])
+@pytest.mark.parametrize(
+    "server",
+    ["3.9.3", *(pytest.param(v, marks=pytest.mark.slow) for v in ("3.6.4", "3.7.2", "3.8.4"))],
+)
 def test_an_incident_under_each_later_server_is_decided(server: str) -> None:
     imported = import_evidence(
         [FILES / f"unclean_election__2.8.2__zookeeper_{server}.tar.gz"], kafka_version="2.8.2"

@@ -56,6 +56,7 @@ def promised_in(story: Story, kind: str) -> set[tuple[int, int, int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", QUICK_PROFILES, ids=lambda s: f"{s.kafka_version}-{s.replicas}"
 )

@@ -205,7 +205,7 @@ def copies_under_load(lab: Experiment) -> None:
         lab.acks,
         ["all", "all", "1"],
         partitions=(0, 1),
-        pause=0.02,
+        pause=0.05,
         batch=20,
         value_bytes=300,
     )

@@ -1,5 +1,7 @@
 """A small form of removed_steps.py and told_causes.py: the ledger's cause is the removed step."""
 
+import pytest
+
 from tests.protocol.removed_steps import compare
 from tests.protocol.told_causes import compare as compare_told
 
@@ -14,6 +16,7 @@ def test_the_cause_is_the_step_without_which_the_record_survives() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_evidence_withheld_makes_a_cause_wrong() -> None:
     score = compare_told(range(2, 3))
     assert score.wrong == {}, score.stories

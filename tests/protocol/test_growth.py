@@ -196,7 +196,13 @@ def folding_of(kind: Callable[[int], Facts]) -> Callable[[int], Callable[[], Non
     return folding
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, id=kind.__name__, marks=[pytest.mark.slow] * (n > 3))
+        for n, kind in enumerate(KINDS)
+    ],
+)
 def test_folding_grows_with_the_events_alone(kind: Callable[[int], Facts]) -> None:
     assert not grows(folding_of(kind))
 

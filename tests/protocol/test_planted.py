@@ -1,8 +1,11 @@
 """Changed steps are found, and none that timing explains: planted.py in a small form."""
 
+import pytest
+
 from tests.protocol.planted import score
 
 
+@pytest.mark.slow
 def test_changed_steps_are_found_and_timing_is_no_finding() -> None:
     total = score(range(40, 52))
     found, unfound = sum(total.found.values()), sum(total.unfound.values())

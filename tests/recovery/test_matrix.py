@@ -102,7 +102,7 @@ def test_records_of_format_2(codec: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "codec",
-    [0, GZIP, *(pytest.param(c, marks=pytest.mark.slow) for c in (SNAPPY, RAW_SNAPPY, LZ4))],
+    [0, *(pytest.param(c, marks=pytest.mark.slow) for c in (GZIP, SNAPPY, RAW_SNAPPY, LZ4))],
 )
 @pytest.mark.parametrize(("magic", "by_broker"), [(0, False), (1, False), (1, True)])
 def test_records_of_the_formats_before(

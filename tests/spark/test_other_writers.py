@@ -131,7 +131,12 @@ HARMLESS = {f.__name__: f for f in (compact, order, vacuum, set_property)}
     ("table", "change", "before"),
     # With every other pair, files were joined before.
     [
-        (table, change, "compact" if (n + m) % 2 else None)
+        pytest.param(
+            table,
+            change,
+            "compact" if (n + m) % 2 else None,
+            marks=[pytest.mark.slow] * ((n + m) % 4 > 1),
+        )
         for n, table in enumerate(STORED)
         for m, change in enumerate(CHANGES)
     ],
@@ -160,7 +165,10 @@ def test_whatever_changes_rows_of_any_table_is_told_until_it_is_taken_back(
     assert made_by_others(folder, None) == ([], DeltaTable(folder).version())
 
 
-@pytest.mark.parametrize("table", STORED)
+@pytest.mark.parametrize(
+    "table",
+    [pytest.param(t, marks=[pytest.mark.slow] * (n % 4 > 0)) for n, t in enumerate(STORED)],
+)
 @pytest.mark.parametrize("change", HARMLESS)
 def test_what_moves_rows_only_or_is_ours_is_not(
     made: Callable[[str], Path], table: str, change: str

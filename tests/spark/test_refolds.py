@@ -131,7 +131,9 @@ FEW = {
 
 @pytest.mark.parametrize("step", [59, pytest.param(1, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("what", FEW)
-@pytest.mark.parametrize("limit", [0, 1, 2, 10_000])
+@pytest.mark.parametrize(
+    "limit", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 10_000))]
+)
 def test_every_order_of_a_few_is_settled(what: str, limit: int, step: int) -> None:
     """Here of the 120 orders one in `step`."""
     for order in islice(permutations(FEW[what]), 0, None, step):

@@ -14,6 +14,7 @@ from replication.protocol.folding import fold
 from replication.protocol.folding.codec import CorruptState
 from replication.protocol.ground.events import Event, HighWatermarkAdvanced
 from replication.protocol.ground.topic_partition import State
+from replication.protocol.histories import ask
 from replication.protocol.judgement import judge
 from replication.protocol.judgement.bounded import fold_all
 from replication.spark.partition_fold import (
@@ -31,14 +32,20 @@ from replication.spark.shard_fold import (
     fold_sorted,
     out_frame,
 )
+from tests.protocol.test_growth import events_of as told_by
+from tests.protocol.test_growth import truncations
 from tests.spark.event_rows import frame_of, identified, made_trace, other_content, shuffled
 
 NAME = "cluster/t/id/0"
 
 
 def few_of(count: int) -> list[Any]:
-    """Seeds, of which `make test` asks four: each answer on the way takes a tenth of a second."""
-    return [pytest.param(n, marks=[pytest.mark.sweep] * (n >= 4)) for n in range(count)]
+    """Seeds, of which `make test` asks four, a quick run one: each answer on the way takes a tenth
+    of a second."""
+    return [
+        pytest.param(n, marks=[pytest.mark.slow] * (n > 0) + [pytest.mark.sweep] * (n >= 4))
+        for n in range(count)
+    ]
 
 
 def fold_in_batches(
@@ -86,7 +93,7 @@ def judged(rows: dict[tuple[str, str], Any]) -> dict[tuple[str, str], Any]:
     return {k: v for k, v in rows.items() if k[0] != "replica_states" and v != []}
 
 
-@pytest.mark.parametrize("sizes", [[1], [7, 3], [1000]])
+@pytest.mark.parametrize("sizes", [pytest.param([1], marks=pytest.mark.slow), [7, 3], [1000]])
 def test_micro_batches_of_any_size_give_the_bounded_answer(sizes: list[int]) -> None:
     events = made_trace(0, rounds=2) + made_trace(1, rounds=1)
     rows, sums, _ = fold_in_batches(events, sizes)
@@ -243,6 +250,7 @@ def test_a_refold_older_than_what_was_seen_is_asked_for_again() -> None:
     assert shard.live[NAME].counts()["applied"] == len(events)
 
 
+@pytest.mark.slow
 def test_a_higher_generation_replaces_the_answer_and_a_lower_one_changes_nothing() -> None:
     old, new = made_trace(0, rounds=1), made_trace(0, rounds=3, generation=1)
     for arrived in (old + new, new + old):
@@ -265,7 +273,7 @@ def test_an_unassigned_replica_is_quarantined_and_the_rest_goes_on() -> None:
     assert "replica 9 is not assigned" in refused[0]["reason"]
 
 
-@pytest.mark.parametrize("size", [1, 7])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 7])
 def test_the_sorted_pass_gives_the_same_however_its_frames_are_cut(size: int) -> None:
     events = [
         *made_trace(0, rounds=2), *made_trace(1, rounds=2),
@@ -353,6 +361,20 @@ def test_a_defect_of_the_judge_costs_one_partition_its_verdicts(
     (refused,) = [r for o in out if o.table == "quarantine" for r in o.rows]
     assert (refused["reason_code"], refused["rows"]) == ("cannot_be_judged", 0)
     assert sums["quarantined"] == 0
+
+
+def test_a_partition_beyond_the_bounds_of_judging_costs_no_other_its_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In one micro-batch: the bound is one of steps, for each partition."""
+    well = events_of(steady(4, 10), 1)
+    hostile = [identified(replace(e, event_id="")) for e in told_by(truncations(60))]
+    wanted = judged(bounded_answer(well))
+    monkeypatch.setattr(ask, "MOST_STEPS_OF_ALL", 20_000)
+    rows, _, _ = fold_in_batches([*hostile, *well], [1000])
+    own = [row for key, row in judged(rows).items() if key[1] != next(iter(wanted))[1]]
+    assert "more histories fit the evidence than are followed" in str(own)
+    assert {k: row for k, row in judged(rows).items() if row not in own} == wanted
 
 
 @pytest.mark.parametrize("seed", few_of(12))

@@ -160,6 +160,7 @@ def test_elections_of_before_are_forgotten_and_no_verdict_changes(
     assert verdicts(tmp_path / "0") == verdicts(tmp_path / "1")
 
 
+@pytest.mark.slow
 def test_changes_of_the_isr_and_retention_within_a_leader_epoch_are_forgotten(
     tmp_path: Path,
 ) -> None:

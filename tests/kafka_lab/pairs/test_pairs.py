@@ -14,6 +14,7 @@ KEPT = Path(__file__).parents[2] / "foresight" / "pairs"
 LOST, SAVED, DEPENDS = ("still_lost", "lost"), ("not_lost", "kept"), ("depends", "lost")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "answers"),
     [

@@ -176,6 +176,7 @@ def lacking(before: dict[int, tuple[int, int]], fork: PartitionMachine, leader: 
     return {o for o, record in before.items() if o >= start and log.get(o) != record}
 
 
+@pytest.mark.slow
 def test_what_is_named_is_lost_in_its_fork_and_what_a_fork_loses_was_named() -> None:
     named = Counter[str]()
     forked = 0

@@ -49,8 +49,8 @@ def test_a_verdict_is_what_all_histories_say(facts: Facts, by_default: str, stri
     assert (strict["verdict"], strict["assuming"]) == (strictly, [])
 
 
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("consumed", [False, True])
+@pytest.mark.parametrize("strict", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("consumed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_what_clients_were_told_shows_no_log(consumed: bool, strict: bool) -> None:
     """A producer or a consumer that names the leader epoch tells of no replica what it holds."""
     facts: Facts = [
