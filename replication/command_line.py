@@ -73,7 +73,8 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
         nargs="*",
         type=Path,
         metavar="PATH",
-        help="a folder, file or archive (tar, zip, packed in any way) with evidence of any kind",
+        help="a folder, file or archive (tar, zip, packed in any way) with evidence of any kind; "
+        "- is standard input",
     )
     judged_arguments(command)
 

@@ -1,7 +1,9 @@
 """The laptop tool's answers to what is no evidence, and its exit statuses on what is."""
 
 import argparse
+import io
 import json
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -226,3 +228,31 @@ def test_every_flag_has_help(command: str) -> None:
             elif not action.help:
                 silent.append(f"{parser.prog} {action.option_strings or action.dest}")
     assert silent == []
+
+
+@pytest.mark.parametrize("piped", ["a tar of it", "a log", "nothing"])
+def test_what_is_piped_in_is_read_like_a_file(
+    piped: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = io.BytesIO()
+    if piped == "a tar of it":
+        with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+            tar.add(LOST, arcname="evidence")
+    elif piped == "a log":
+        packed.write(LOG.encode())
+    packed.seek(0)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(packed))
+
+    status = main(["diagnose", "-"])
+    said = capsys.readouterr()
+    if piped == "a tar of it":
+        assert status == 1
+        assert said.out.startswith("10 records lost in t-0")
+        assert "standard input/evidence/broker-1/disk-before-restart/t-0" in said.out
+        assert "replication-analyzer decide -" in said.out
+    elif piped == "a log":
+        assert status == 3
+        assert "standard input, line " in said.out
+    else:
+        assert status == 2
+        assert "standard input: empty" in said.err

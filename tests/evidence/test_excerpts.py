@@ -63,8 +63,7 @@ def test_what_was_cut_is_told_where_the_log_end_is(tmp_path: Path) -> None:
     )
     told = {r["kind"]: sentence(r) for r in observed(text, tmp_path)}
     assert told["truncated"] == (
-        "some broker cut offsets 2051..2074 (24 records) from its log, and "
-        "whatever came behind"
+        "some broker cut offsets 2051..2074 (24 records) from its log, and whatever came behind"
     )
 
 

@@ -80,7 +80,7 @@ class Unpacked:
     def shown(self, text: str) -> str:
         """The text with places in archives named as a user knows them."""
         if str(self.into) in text:
-            for archive, folder in self.folders.items():
+            for archive, folder in reversed(self.folders.items()):
                 text = text.replace(f"{folder}/", f"{archive}/").replace(str(folder), str(archive))
         return text
 
@@ -91,9 +91,21 @@ class Unpacked:
     def real(self, path: str) -> Path:
         """Where the file lies that a user knows by that path."""
         for archive, folder in self.folders.items():
+            if path == str(archive) and folder.is_file():
+                return folder
             if path.startswith(f"{archive}/"):
-                return folder / path[len(str(archive)) + 1 :]
+                return self.real(str(folder)) / path[len(str(archive)) + 1 :]
         return Path(path)
+
+    def receive(self, stream: IO[bytes], name: str) -> Path:
+        """Writes what comes in to a file of this run, which a user knows by that name."""
+        file = self.into / str(len(self.folders))
+        self.folders[Path(name)] = file
+        try:
+            self._write(stream, file)
+        except _Refused as error:
+            self.unreadable.append(Unreadable(name, "file", f"refused: {error}"))
+        return file
 
     def take(self, archive: Path) -> Path | None:
         """Unpacks an archive, or an export of several brokers' logs, that was found; the folder of

@@ -1,5 +1,6 @@
 """Reads every artefact below the folders a user hands over, known by content, not by name."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, tzinfo
@@ -211,21 +212,26 @@ class Told:
 
 
 NOTHING_TOLD = Told()
+PIPED = Path("-")
 
 
 def read_all(
     roots: list[Path], spread: Spread, facts_folder: Path | None, told: Told
 ) -> Collection:
-    """Everything at or below roots, read; whose it is comes later.
+    """Everything at or below roots, read; whose it is comes later. The root `-` is what comes in on
+    standard input.
 
     Raises NoEvidence when a path does not exist.
     """
     for root in roots:
-        if not root.exists():
+        if root != PIPED and not root.exists():
             raise NoEvidence(f"{root}: no such file or folder")
     place = TemporaryDirectory(prefix="replication-analyzer-", dir=facts_folder)
     result = Collection(unpacked=Unpacked(Path(place.name).resolve()), workplace=place)
     result.time_zone, result.all_producers = told.time_zone, told.all_producers
+    if PIPED in roots:
+        piped = result.unpacked.receive(sys.stdin.buffer, "standard input")
+        roots = [piped if root == PIPED else root for root in roots]
     found = Found(files=laid_out.files(roots)) if told.laid_out else find(roots, result.unpacked)
     result.unreadable += found.unreadable
     result.ignored += found.ignored

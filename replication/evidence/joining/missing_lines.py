@@ -12,6 +12,7 @@ _AS_FOLLOWER = ("became_follower", "leader_and_isr_received")
 _ROLES = frozenset((*_AS_LEADER, *_AS_FOLLOWER))
 # What only the first line about a replica's log tells.
 _AT_FIRST = ("log_created",)
+_OPENED = ("log_created", "log_loaded")
 # Within so long after it a broker has taken its role, ms.
 _AT_ONCE = 60_000
 
@@ -55,6 +56,8 @@ def missing_lines(evidence: PartitionEvidence, broker: int) -> str | None:
     untold = _followed_untold(evidence, broker)
     if untold is not None:
         return f"it followed in leader epoch {untold}, and its lines tell of its leaderships alone"
+    if _is_without_a_role(evidence, broker):
+        return "it opened the log, and no line of its tells whether it led or followed then"
     return None
 
 
@@ -139,6 +142,22 @@ def _followed_untold(evidence: PartitionEvidence, broker: int) -> int | None:
             known.add(fact.leader_epoch)
     led = set(_named(evidence, broker, _AS_LEADER))
     return max((e for e in known - led if e >= evidence.settled_below), default=None)
+
+
+def _is_without_a_role(evidence: PartitionEvidence, broker: int) -> bool:
+    """Whether no line tells that it led or followed, though it opened the log; or its log is seen
+    to grow before one does: these lines are in another file (state-change.log)."""
+    first: int | None = None
+    opened = False
+    for line in evidence.lines.get(broker, ()):
+        end = 0 if line.kind in _AT_FIRST else line.fields.get("log_end_offset")
+        first = end if first is None else first
+        if first is not None and isinstance(end, int) and end > first:
+            return True
+        if line.kind in _ROLES:
+            return False
+        opened |= line.kind in _OPENED
+    return opened
 
 
 def _named(
