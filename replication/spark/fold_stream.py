@@ -135,6 +135,7 @@ class Fold:
     def take(self, frame: DataFrame, micro_batch_id: int) -> None:
         """Writes one micro-batch: refolds, changed tables, then its row of `_batches`."""
         started = time.monotonic()
+        self.store.check_there()
         writer = self.run.writer(query_id(frame.sparkSession))
         limit = self._held_limit()
         frame.sparkSession.sparkContext.setLocalProperty(HELD_PROPERTY, str(limit))

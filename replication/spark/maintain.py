@@ -30,11 +30,11 @@ from replication.spark.delta_schemas import MARK, named
 from replication.spark.event_files import PRUNED, number_of
 from replication.spark.failures import OF_DELTA, is_conflict
 from replication.spark.lease import Lease
+from replication.spark.lost_tables import BATCHES
 from replication.spark.other_writers import RETENTION
 from replication.spark.progress import Progress
 from replication.spark.tables import (
     ADDED_UP,
-    BATCHES,
     REPLACED_BY_NAME,
     Store,
     TablesError,

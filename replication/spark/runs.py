@@ -17,7 +17,8 @@ from typing import Any
 from replication.places import Place, rename
 from replication.spark import checkpoint_files
 from replication.spark.lease import Lease
-from replication.spark.tables import BATCHES, START, Store, TablesError, Writer
+from replication.spark.lost_tables import BATCHES
+from replication.spark.tables import START, Store, TablesError, Writer
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from replication.places import Place
 from replication.spark import contracts, dialects, session
 from replication.spark.cut import Cut, cut_of, newest_of
 from replication.spark.failures import first_cause
+from replication.spark.lost_tables import BATCHES
 from replication.spark.other_writers import RESULTS, SPARK_SQL
-from replication.spark.tables import BATCHES, Store, TablesError
+from replication.spark.tables import Store, TablesError
 
 EXIT_OK = 0
 # The commits that this tool has not made, one a row in words: for the checks alone.
