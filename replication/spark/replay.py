@@ -22,6 +22,7 @@ from replication.spark import (
     runs,
     session,
     settings,
+    views,
 )
 from replication.spark.cut import WRITTEN_BY
 from replication.spark.event_files import (
@@ -62,7 +63,10 @@ def parser() -> argparse.ArgumentParser:
         "--tables", required=True, type=places.tables_folder, metavar="DIR", help=places.TABLES_HELP
     )
     made.add_argument(
-        "--keep-events", action="store_true", help="copy the events into replica_events too"
+        "--keep-events",
+        action="store_true",
+        help=f"copy the events into replica_events too: without it that table is empty, and the "
+        f"views on it ({', '.join(views.of_events())}) are",
     )
     made.add_argument(
         "--strict", action="store_true", help="exit status 3 for any verdict that is UNKNOWN"
@@ -135,6 +139,16 @@ def why(status: int, verdicts: dict[tuple[str, str], int]) -> str:
     )
 
 
+def without_events() -> str:
+    """What is empty after a replay that keeps no events, and the flag that fills it."""
+    names = views.of_events()
+    return (
+        f"replica_events has no event of this replay, so the views {', '.join(names[:-1])} and "
+        f"{names[-1]} are empty, and lost_records has no times of acknowledgement: "
+        "--keep-events fills them"
+    )
+
+
 @dataclass
 class ReplayJob:
     """One replay into one folder of tables."""
@@ -196,6 +210,8 @@ class ReplayJob:
         why = max((w for w in whys if w), key=lambda found: found[1], default=None)
         self.progress.report("replay", 0, figures, why)
         self.progress.say(sum_of(figures))
+        if not keep_events:
+            self.progress.say(without_events())
         self.progress.say(f"tables: {self.tables}")
         return answers.verdicts
 

@@ -116,6 +116,15 @@ def documented() -> dict[str, str]:
     return {t.name: t.sql for t in contracts.tables().values() if t.sql is not None}
 
 
+def of_events() -> list[str]:
+    """The documented views of which each row is of an event: empty where replica_events is."""
+    found = {"replica_events"}
+    for view, sql in documented().items():
+        if found & set(re.findall(r"\bFROM (\w+)", sql)):
+            found.add(view)
+    return sorted(found - {"replica_events"})
+
+
 def opened(spark: SparkSession, folder: Place) -> Opened:
     """The tables of a folder, read at one cut: what comes in meanwhile is left for the next look.
 
