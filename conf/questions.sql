@@ -4,8 +4,8 @@
 --   SET spark.sql.cli.print.header=true;  -- there, for the names of columns
 -- With --follow the views show the newest commits, as a dashboard wants them; without it they stand still at
 -- the newest finished micro-batch, all tables at one cut.
--- Spark, DuckDB and deltalake answer them alike: DuckDB after conf/duckdb.sql, deltalake in the words that
--- create_views.py --text datafusion --questions prints.
+-- Spark, DuckDB and deltalake answer them alike, after the views that create_views.py --text ENGINE prints;
+-- deltalake in the words that create_views.py --text datafusion --questions prints. See docs/engines.md.
 -- Columns called `at` are told with their table: the word alone is a keyword of DuckDB.
 -- A question begins with `-- ?`; its statement ends with a semicolon.
 

@@ -294,8 +294,8 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument(
         "--text", choices=dialects.ENGINES,
-        help="print the documented views' SQL alone, for an engine that knows the tables by their "
-        "names; needs no tables and starts no Spark",
+        help="print the SQL of the documented views alone: register each table under its name in "
+        "that engine first (docs/engines.md). Goes with --questions only, and starts no Spark",
     )  # fmt: skip
     made.add_argument(
         "--questions", action="store_true",
@@ -315,9 +315,26 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def _check_together(flags: argparse.Namespace) -> None:
+    """Raises TablesError where a flag was given that would change nothing."""
+    if flags.questions and not flags.text:
+        raise TablesError("--questions goes with --text ENGINE: in whose words?")
+    idle = {"--text": ("tables", "catalog", "out", "follow"), "--catalog": ("out", "follow")}
+    for flag, others in idle.items():
+        given = [f"--{name}" for name in others if getattr(flags, name)]
+        if getattr(flags, flag.removeprefix("--")) and given:
+            why = {
+                "--text": "prints views over tables that the engine knows by their names; how to "
+                "register these: docs/engines.md",
+                "--catalog": "makes views in a catalog, of each table's newest commit",
+            }[flag]
+            raise TablesError(f"{' and '.join(given)}: leave out beside {flag}, which {why}")
+
+
 def main(argv: list[str]) -> int:
     """Runs the job; returns the exit status."""
     flags = parser().parse_args(argv)
+    _check_together(flags)
     if flags.text:
         print((questions if flags.questions else text)(flags.text), end="")
         return EXIT_OK
