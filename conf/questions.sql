@@ -76,6 +76,11 @@ FROM unclean_elections AS u JOIN replica_at AS r
   AND (r.until_sequence >= u.sequence OR r.until_sequence IS NULL)
 ORDER BY u.topic_partition_id, u.sequence, r.replica;
 
+-- ? How did the high watermark of each replica go, step by step? In the order of from_sequence: clocks differ.
+SELECT cluster_id, incident, topic, partition, replica, from_sequence, r.at, role, leader_epoch, high_watermark,
+  log_end_offset
+FROM replica_at AS r WHERE high_watermark IS NOT NULL ORDER BY topic_partition_id, replica, from_sequence;
+
 -- ? Which partitions were under-replicated, for how long, and did they refuse writes?
 SELECT cluster_id, incident, topic, partition, u.at, seconds, missing_replicas, below_min_isr, still
 FROM under_replicated AS u ORDER BY seconds DESC, topic_partition_id, from_sequence;
