@@ -28,6 +28,7 @@ from replication.spark.ending import Stop
 from replication.spark.fold_batch import fold_events
 from replication.spark.ingest import begun, marked, query_id
 from replication.spark.progress import Progress
+from replication.spark.quarantine import MOST
 from replication.spark.runs import Run
 from replication.spark.settings import Settings
 from replication.spark.shard_fold import (
@@ -155,7 +156,7 @@ class Fold:
                 self.alerting.take(outcome, micro_batch_id)
         finally:
             frame.unpersist()
-        self.progress.report(QUERY, micro_batch_id, figures, outcome.why_refused())
+        self.progress.report(QUERY, micro_batch_id, figures, outcome.why_refused()[:MOST])
         self.stop.between(QUERY)
 
     def _held(self) -> int:

@@ -3,6 +3,7 @@
 import argparse
 import time
 import uuid
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -206,8 +207,8 @@ class ReplayJob:
         figures["milliseconds"] = int((time.monotonic() - started) * 1000)
         store.finish(writer, 0, figures, ALL_TABLES)
         check_counts(store, {fold_stream.QUERY: run.name})
-        whys = [refusals.why, answers.outcome.why_refused() if answers.outcome else None]
-        why = max((w for w in whys if w), key=lambda found: found[1], default=None)
+        refused = answers.outcome.why_refused() if answers.outcome else []
+        why = Counter(dict([*refusals.why, *refused])).most_common(quarantine.MOST)
         self.progress.report("replay", 0, figures, why)
         self.progress.say(sum_of(figures))
         if not keep_events:
