@@ -4,8 +4,8 @@
 --   SET spark.sql.cli.print.header=true;  -- there, for the names of columns
 -- With --follow the views show the newest commits, as a dashboard wants them; without it they stand still at
 -- the newest finished micro-batch, all tables at one cut.
--- Spark, DuckDB and deltalake answer them alike: DuckDB after conf/duckdb.sql, deltalake in the words that
--- create_views.py --text datafusion --questions prints.
+-- Spark, DuckDB and deltalake answer them alike, after the views that create_views.py --text ENGINE prints;
+-- deltalake in the words that create_views.py --text datafusion --questions prints. See docs/engines.md.
 -- Columns called `at` are told with their table: the word alone is a keyword of DuckDB.
 -- A question begins with `-- ?`; its statement ends with a semicolon.
 
@@ -75,6 +75,11 @@ FROM unclean_elections AS u JOIN replica_at AS r
   ON r.topic_partition_id = u.topic_partition_id AND r.from_sequence < u.sequence
   AND (r.until_sequence >= u.sequence OR r.until_sequence IS NULL)
 ORDER BY u.topic_partition_id, u.sequence, r.replica;
+
+-- ? How did the high watermark of each replica go, step by step? In the order of from_sequence: clocks differ.
+SELECT cluster_id, incident, topic, partition, replica, from_sequence, r.at, role, leader_epoch, high_watermark,
+  log_end_offset
+FROM replica_at AS r WHERE high_watermark IS NOT NULL ORDER BY topic_partition_id, replica, from_sequence;
 
 -- ? Which partitions were under-replicated, for how long, and did they refuse writes?
 SELECT cluster_id, incident, topic, partition, u.at, seconds, missing_replicas, below_min_isr, still

@@ -24,7 +24,8 @@ from replication.spark import expectation_results, session, views
 from replication.spark.ending import Stop
 from replication.spark.failures import ended_by, exit_status
 from replication.spark.fold_stream import QUERY
-from replication.spark.tables import BATCHES, Store
+from replication.spark.lost_tables import BATCHES
+from replication.spark.tables import Store
 from replication.spark.views import Opened
 from replication.spark.whole_files import read_whole
 

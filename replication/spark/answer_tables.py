@@ -71,12 +71,12 @@ class Outcome:
             found[name].append(row)
         return found
 
-    def why_refused(self) -> tuple[str, int] | None:
-        """The most frequent reason code of refused events, and of how many; None where few are not
-        known or there are none."""
+    def why_refused(self) -> list[tuple[str, int]]:
+        """The reason codes of refused events, and of how many, the most frequent first; [] where
+        few are not known or there are none."""
         told = self.few.get("quarantine", [])
         codes = Counter(row["reason_code"] for _, row in told if row["rows"])
-        return max(codes.items(), key=lambda found: found[1], default=None)
+        return codes.most_common()
 
 
 def outcome_of(frame: DataFrame) -> Outcome:

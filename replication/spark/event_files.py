@@ -2,7 +2,8 @@
 
 A file is known by its content (Parquet, gzip, text), not by its name. Of a file that still grows
 the whole lines (of a gzip file the whole members) are taken now and the rest later. A file that was
-cut or rewritten after it had been read is read anew: events that it repeats are duplicates. What
+cut or rewritten after it had been read is read anew: events that it repeats are duplicates. So is a
+packed file that was refused, or one that could not be opened, once it is another one. What
 has been taken is noted in a folder of small JSON files, one slice each; that folder is the ingest
 query's file source, so Spark's own checkpoint decides which slice has been read.
 """
@@ -236,7 +237,8 @@ def _gzip_slice(path: Place, taken: int, size: int, settled: bool) -> Slice | No
     except (OSError, EOFError, zlib.error) as error:
         if not settled:
             return None
-        reason = f"a broken gzip file: {error}; {bounds.lines} whole lines before the break"
+        lines = f"{bounds.lines} whole lines before the break"
+        reason = f"a broken gzip file: {error}; {lines}; once it has changed it is read anew"
         return _refused(path, size, "unreadable_file", reason, max(bounds.lines, 1))
     if bounds.problem:
         return _refused(path, size, "unreadable_file", bounds.problem, max(bounds.lines, 1))
@@ -255,7 +257,8 @@ def _parquet_slice(path: Place, size: int, settled: bool) -> Slice | None:
     except NO_PARQUET as error:
         if not settled:
             return None
-        reason = f"no readable Parquet footer: {str(error).splitlines()[0]}"
+        what = str(error).splitlines()[0]
+        reason = f"no readable Parquet footer: {what}; once it has changed it is read anew"
         return _refused(path, size, "unreadable_file", reason, 1)
     if problem:
         return _refused(path, size, "foreign_schema", problem, rows)
@@ -345,7 +348,9 @@ class Taken:
 
     stamp: its size, time of change and inode when it was looked at. head, tail: checksums of the
     first bytes, and of the last ones before end_byte; None where they were not noted. whole: where
-    the last line began that had no end; None where all lines were whole.
+    the last line began that had no end; None where all lines were whole. again: from which byte a
+    file that was refused is read when it is another one; None where it was not refused, or where
+    only what comes to it is read.
     """
 
     end_byte: int
@@ -353,9 +358,12 @@ class Taken:
     head: int | None = None
     tail: int | None = None
     whole: int | None = None
+    again: int | None = None
 
     def next_byte(self, size: int) -> int:
         """Where a file of that size is read on: a line whose end has come is read as one."""
+        if self.again is not None:
+            return self.again
         return self.end_byte if self.whole is None or size <= self.end_byte else self.whole
 
 
@@ -406,8 +414,9 @@ class Admission:
         for known, number, changed in self._noted():
             stamp = tuple(known.get("stamp", (0, 0, 0)))
             self._taken[known["path"]] = Taken(
-                known["end_byte"], stamp, known.get("head"), known.get("tail"), known.get("whole")
-            )
+                known["end_byte"], stamp, known.get("head"), known.get("tail"),
+                known.get("whole"), known.get("again"),
+            )  # fmt: skip
             self._next = max(self._next, number + 1)
             self._newest = max(self._newest, changed)
 
@@ -443,9 +452,10 @@ class Admission:
         if spent > LONG_LOOK:
             self._next_look = time.monotonic() + PAUSE * spent
         for path in changed:
-            part = next_slice(path, self._taken_of(path), self._is_settled(path))
-            if part is not None:
-                self._note(part)
+            first_byte = self._taken_of(path)
+            part = next_slice(path, first_byte, self._is_settled(path))
+            if part is not None and not self._is_refused_already(part):
+                self._note(part, first_byte)
                 noted += 1
         return noted
 
@@ -470,6 +480,9 @@ class Admission:
             stamp = _stamp(path)
             if stamp == known.stamp:
                 return known.next_byte(stamp[0])
+            if known.again == 0:
+                self._taken[str(path)] = replace(known, stamp=stamp)
+                return 0
             shrunk = stamp[0] < known.end_byte
             seen = (known.head, known.tail)
             if not shrunk and seen in ((None, None), _checksums(path, known.end_byte)):
@@ -480,6 +493,13 @@ class Admission:
         how = f"cut to {stamp[0]} bytes" if shrunk else "rewritten"
         self.say(f"{path} was {how} after {known.end_byte} bytes had been read: read anew")
         return 0
+
+    def _is_refused_already(self, part: Slice) -> bool:
+        """Whether a file that was refused is refused once more, with nothing come to it."""
+        known = self._taken.get(part.path)
+        if known is None or known.again is None or part.format != REFUSED:
+            return False
+        return known.end_byte == part.end_byte
 
     def waiting(self) -> list[str]:
         """Files with an end that is not read yet, because it may still grow; in words."""
@@ -496,13 +516,13 @@ class Admission:
         except OSError:
             return False
 
-    def _note(self, part: Slice) -> None:
+    def _note(self, part: Slice, first_byte: int) -> None:
         # Never a name that was there before: Spark passes over what it has seen.
         path = self.notes / f"{self._next:012d}-{uuid.uuid4().hex[:8]}.json"
         # Spark's file source reads whatever name begins with neither . nor _.
         partial = path.with_name(f".{path.stem}.partial")
-        taken = self._seen(part)
-        seen = {"stamp": taken.stamp, "head": taken.head, "tail": taken.tail, "whole": taken.whole}
+        taken = self._seen(part, first_byte)
+        seen = {name: getattr(taken, name) for name in ("stamp", "head", "tail", "whole", "again")}
         partial.write_text(json.dumps(asdict(part) | seen) + "\n", encoding="utf-8")
         # Spark takes files by time of change: one a millisecond keeps the order of admission.
         self._newest = max(time.time(), self._newest + 0.002)
@@ -514,10 +534,19 @@ class Admission:
         self._taken[part.path] = taken
         self._next += 1
 
-    def _seen(self, part: Slice) -> Taken:
+    def _seen(self, part: Slice, first_byte: int) -> Taken:
         path = places.place(part.path)
+        again = first_byte if part.format == REFUSED else None
         try:
             known = Taken(part.end_byte, _stamp(path), *_checksums(path, part.end_byte))
+            if again is not None and _is_packed(path):
+                return replace(known, again=again)
             return replace(known, whole=_unfinished(part)) if part.format == LINES else known
         except OSError:
-            return Taken(part.end_byte)
+            return Taken(part.end_byte, again=again)
+
+
+def _is_packed(path: Place) -> bool:
+    """Whether a file's content is known as a whole only: gzip or Parquet."""
+    with path.open("rb") as file:
+        return file.read(4).startswith((GZIP_MAGIC, PARQUET_MAGIC))

@@ -28,6 +28,7 @@ from replication.spark.ending import Stop
 from replication.spark.fold_batch import fold_events
 from replication.spark.ingest import begun, marked, query_id
 from replication.spark.progress import Progress
+from replication.spark.quarantine import MOST
 from replication.spark.runs import Run
 from replication.spark.settings import Settings
 from replication.spark.shard_fold import (
@@ -135,6 +136,7 @@ class Fold:
     def take(self, frame: DataFrame, micro_batch_id: int) -> None:
         """Writes one micro-batch: refolds, changed tables, then its row of `_batches`."""
         started = time.monotonic()
+        self.store.check_there()
         writer = self.run.writer(query_id(frame.sparkSession))
         limit = self._held_limit()
         frame.sparkSession.sparkContext.setLocalProperty(HELD_PROPERTY, str(limit))
@@ -154,7 +156,7 @@ class Fold:
                 self.alerting.take(outcome, micro_batch_id)
         finally:
             frame.unpersist()
-        self.progress.report(QUERY, micro_batch_id, figures, outcome.why_refused())
+        self.progress.report(QUERY, micro_batch_id, figures, outcome.why_refused()[:MOST])
         self.stop.between(QUERY)
 
     def _held(self) -> int:

@@ -51,6 +51,7 @@ class Ingest:
     def take(self, frame: DataFrame, micro_batch_id: int) -> None:
         """Writes one micro-batch: its events, then its quarantine, then its row of `_batches`."""
         started = time.monotonic()
+        self.store.check_there()
         session = frame.sparkSession
         writer = self.run.writer(query_id(session))
         slices: list[Slice] = []

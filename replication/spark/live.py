@@ -110,6 +110,7 @@ class Live:
     def take(self, frame: DataFrame, micro_batch_id: int) -> None:
         """Joins one micro-batch; its refusals and its row of `_batches` are written last."""
         started = time.monotonic()
+        self.store.check_there()
         session = frame.sparkSession
         writer = self.run.writer(query_id(session))
         refused = Entries()

@@ -83,11 +83,16 @@ def rows_of(files: Sequence[Place], schema: pa.Schema) -> pa.Table:
 def newest_version(table: Place) -> int:
     """The newest version of a table, as its log's file names tell. Raises DamagedError where there
     is none."""
-    log = table / "_delta_log"
-    version = max((int(path.name[:20]) for path in log.glob(f"{'[0-9]' * 20}*")), default=-1)
+    version = version_there(table)
     if version < 0:
-        raise DamagedError(log, "holds no commit")
+        raise DamagedError(table / "_delta_log", "holds no commit")
     return version
+
+
+def version_there(table: Place) -> int:
+    """The same; -1 where there is no commit, or no such folder."""
+    log = table / "_delta_log"
+    return max((int(path.name[:20]) for path in log.glob(f"{'[0-9]' * 20}*")), default=-1)
 
 
 def opened(table: Place, version: int | None = None) -> DeltaTable | None:

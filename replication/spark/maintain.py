@@ -30,11 +30,11 @@ from replication.spark.delta_schemas import MARK, named
 from replication.spark.event_files import PRUNED, number_of
 from replication.spark.failures import OF_DELTA, is_conflict
 from replication.spark.lease import Lease
+from replication.spark.lost_tables import BATCHES
 from replication.spark.other_writers import RETENTION
 from replication.spark.progress import Progress
 from replication.spark.tables import (
     ADDED_UP,
-    BATCHES,
     REPLACED_BY_NAME,
     Store,
     TablesError,
@@ -165,6 +165,7 @@ class Maintenance:
         found = [t for t in views.stored() if (self.tables / t / "_delta_log").is_dir()]
         if BATCHES not in found:
             raise TablesError(f"{self.tables} has no table {BATCHES}: give a stream's --tables")
+        store.look_for_lost()
         now = time.time()
         if kept.events is not None:
             self._delete_events(store, now - kept.events * HOUR)
@@ -183,7 +184,8 @@ class Maintenance:
             # Whole hours, rounded up, as Delta would take the nearest; and none of files that may
             # wait for their commit.
             hours = math.ceil(max(kept.versions, used, COMMIT_HOURS))
-            self._sql(f"VACUUM {self._name(table)} RETAIN {hours} HOURS")
+            gone = f"{table}: files that no version of the last {hours} hours needs are deleted"
+            self._sql(f"VACUUM {self._name(table)} RETAIN {hours} HOURS", gone)
             self._drop_commits(table, pinned.get(table), now - hours * HOUR)
         if self.checkpoint_dir is not None:
             if kept.events is not None:

@@ -1,7 +1,7 @@
 """What a job says while it works: one line per micro-batch on stderr, and the sums at the end."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -9,8 +9,8 @@ from replication.progress import line_of
 from replication.protocol.ground.model import moment
 from replication.reports.inventory_words import counted
 
-# So much of the reason for a refusal is said on a micro-batch's line.
-REASON_LENGTH = 120
+# So much of the reasons for refusals is said on a micro-batch's line, and of each at least so much.
+REASON_LENGTH, SHORTEST = 180, 60
 COUNTED = ("rows_in", "applied", "duplicates", "quarantined", "held", "superseded", "findings")
 
 
@@ -26,11 +26,11 @@ class Progress:
 
     def report(
         self, query: str, micro_batch_id: int, figures: Mapping[str, Any],
-        why: tuple[str, int] | None = None,
+        why: Sequence[tuple[str, int]] = (),
     ) -> None:  # fmt: skip
         """The line of one micro-batch; its figures are changes, as in `_batches`.
 
-        why: the most frequent reason for which rows were quarantined, and for how many.
+        why: the most frequent reasons for which rows were quarantined, and for how many.
         """
         seconds = max(int(figures.get("milliseconds") or 0), 1) / 1000
         rows = int(figures.get("rows_in") or 0)
@@ -39,8 +39,10 @@ class Progress:
         if query != "ingest":
             words += [f"{count['applied']} applied", f"{count['duplicates']} duplicates"]
         refused = f"{count['quarantined']} quarantined"
-        if why is not None:
-            refused += f" (see table quarantine; {counted(why[1], 'row')}: {_shortened(why[0])})"
+        if why:
+            length = max(REASON_LENGTH // len(why), SHORTEST)
+            told = [f"{counted(rows, 'row')}: {_shortened(text, length)}" for text, rows in why]
+            refused += f" (see table quarantine; {'; '.join(told)})"
         words.append(refused)
         if count["superseded"]:
             words.append(f"{count['superseded']} superseded")
@@ -50,14 +52,14 @@ class Progress:
         if newest is not None:
             words.append(f"newest event {moment(int(newest))}")
         words.append(f"{rows / seconds:,.0f} events/s ({seconds:.1f} s)")
-        told = {name: value for name, value in figures.items() if isinstance(value, int)}
-        self.say(", ".join(words), query=query, micro_batch_id=micro_batch_id, figures=told)
+        numbers = {name: value for name, value in figures.items() if isinstance(value, int)}
+        self.say(", ".join(words), query=query, micro_batch_id=micro_batch_id, figures=numbers)
 
 
-def _shortened(reason: str) -> str:
+def _shortened(reason: str, length: int) -> str:
     """The beginning of a reason, on one line."""
     text = " ".join(reason.split())
-    return text if len(text) <= REASON_LENGTH else text[: REASON_LENGTH - 2] + ".."
+    return text if len(text) <= length else text[: length - 2] + ".."
 
 
 def sum_of(figures: Mapping[str, Any]) -> str:

@@ -12,6 +12,8 @@ from replication.spark.event_files import REFUSED, Slice
 from replication.spark.tables import Store, Writer
 
 TABLE = "quarantine"
+# So many reasons are said on a micro-batch's line.
+MOST = 3
 # What an entry tells by itself.
 ENTRY = ("reason_code", "reason", "raw", "rows", "origin", "origin_line", "origin_offset")
 
@@ -23,8 +25,8 @@ class Refusals:
     lines: rows of refused_rows.explained, persisted; None where every row fits. rescued: how many
     of them protocol.wire takes after all. rows: how many lines or rows of the input are refused.
     entries: how many rows of the table that makes. counts: how many lines of each origin are
-    refused. slices: of the files that they come from. why: of the reasons in words the one for
-    which most lines or rows are refused, and for how many; None where nothing is.
+    refused. slices: of the files that they come from. why: the reasons in words for which most
+    lines or rows are refused, and for how many, the most frequent first.
     """
 
     lines: DataFrame | None
@@ -34,7 +36,7 @@ class Refusals:
     entries: int
     counts: Mapping[str, int] = field(default_factory=dict)
     slices: Sequence[Slice] = ()
-    why: tuple[str, int] | None = None
+    why: Sequence[tuple[str, int]] = ()
 
     def events(self) -> DataFrame:
         """The rescued rows as columns of the event contract."""
@@ -70,17 +72,19 @@ def of(
     entries = refused_rows.entries_of(counts) + len(files)
     rescued = refused - in_lines
     most = F.desc("count"), F.asc("reason")
-    first = no_events.groupBy("reason").count().orderBy(*most).take(1) if in_lines else []
+    first = no_events.groupBy("reason").count().orderBy(*most).take(MOST) if in_lines else []
     why = _most_often(files, [(row["reason"], row["count"]) for row in first])
     return Refusals(lines, files, rescued, in_lines + in_files, entries, counts, slices, why)
 
 
-def _most_often(files: Sequence[Slice], lines: Sequence[tuple[str, int]]) -> tuple[str, int] | None:
-    """Of the reasons of refused files, and the first of lines, the one that most rows have."""
+def _most_often(
+    files: Sequence[Slice], lines: Sequence[tuple[str, int]]
+) -> Sequence[tuple[str, int]]:
+    """Of the reasons of refused files, and the first of lines, those that most rows have."""
     rows = Counter(dict(lines))
     for part in files:
         rows[part.reason] += part.rows
-    return max(rows.items(), key=lambda found: found[1], default=None)
+    return rows.most_common(MOST)
 
 
 def write(

@@ -3,6 +3,7 @@
 import argparse
 import time
 import uuid
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from replication.spark import (
     runs,
     session,
     settings,
+    views,
 )
 from replication.spark.cut import WRITTEN_BY
 from replication.spark.event_files import (
@@ -62,7 +64,10 @@ def parser() -> argparse.ArgumentParser:
         "--tables", required=True, type=places.tables_folder, metavar="DIR", help=places.TABLES_HELP
     )
     made.add_argument(
-        "--keep-events", action="store_true", help="copy the events into replica_events too"
+        "--keep-events",
+        action="store_true",
+        help=f"copy the events into replica_events too: without it that table is empty, and the "
+        f"views on it ({', '.join(views.of_events())}) are",
     )
     made.add_argument(
         "--strict", action="store_true", help="exit status 3 for any verdict that is UNKNOWN"
@@ -135,6 +140,16 @@ def why(status: int, verdicts: dict[tuple[str, str], int]) -> str:
     )
 
 
+def without_events() -> str:
+    """What is empty after a replay that keeps no events, and the flag that fills it."""
+    names = views.of_events()
+    return (
+        f"replica_events has no event of this replay, so the views {', '.join(names[:-1])} and "
+        f"{names[-1]} are empty, and lost_records has no times of acknowledgement: "
+        "--keep-events fills them"
+    )
+
+
 @dataclass
 class ReplayJob:
     """One replay into one folder of tables."""
@@ -192,10 +207,12 @@ class ReplayJob:
         figures["milliseconds"] = int((time.monotonic() - started) * 1000)
         store.finish(writer, 0, figures, ALL_TABLES)
         check_counts(store, {fold_stream.QUERY: run.name})
-        whys = [refusals.why, answers.outcome.why_refused() if answers.outcome else None]
-        why = max((w for w in whys if w), key=lambda found: found[1], default=None)
+        refused = answers.outcome.why_refused() if answers.outcome else []
+        why = Counter(dict([*refusals.why, *refused])).most_common(quarantine.MOST)
         self.progress.report("replay", 0, figures, why)
         self.progress.say(sum_of(figures))
+        if not keep_events:
+            self.progress.say(without_events())
         self.progress.say(f"tables: {self.tables}")
         return answers.verdicts
 

@@ -17,7 +17,8 @@ from typing import Any
 from replication.places import Place, rename
 from replication.spark import checkpoint_files
 from replication.spark.lease import Lease
-from replication.spark.tables import BATCHES, START, Store, TablesError, Writer
+from replication.spark.lost_tables import BATCHES
+from replication.spark.tables import START, Store, TablesError, Writer
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,8 @@ def _started(
         raise TablesError(
             f"{store.folder} was written by run {newest['run']!r} of the {query} query, whose "
             f"checkpoint is not in {folder}: give that run's --checkpoint-dir, or start anew with "
-            "--new-run NAME (the answer tables are then replaced, not added to)"
+            "--new-run NAME (the answer tables are then replaced, not added to, and a stream that "
+            "still writes there is stopped)"
         )
     run = _named(store, folder, query, newest, new_run, fixed["incident"])
     folder.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -282,14 +283,22 @@ class StreamJob:
         """
         lock = CheckpointLock(self.checkpoint_dir)
         lock.take()
+        store = Store(self.spark, self.tables)
         try:
-            self._run_locked(source, new_run)
+            self._run_locked(store, source, new_run)
+        except Exception:
+            # Spark, too, fails on a table that went away, in words of its own.
+            with suppress(OSError):
+                store.check_there()
+            raise
         finally:
             lock.release()
 
-    def _run_locked(self, source: KafkaSource | Place | ShippedSource, new_run: str | None) -> None:
+    def _run_locked(
+        self, store: Store, source: KafkaSource | Place | ShippedSource, new_run: str | None
+    ) -> None:
         written_without_processes(self.spark, self.checkpoint_dir)
-        store = Store(self.spark, self.tables)
+        store.check_checkpoint(self.checkpoint_dir)
         store.create()
         ingest_run, fold_run = self._enter(store, new_run)
         queries = [ingest.QUERY, fold_stream.QUERY]

@@ -50,6 +50,7 @@ from replication.spark.log_files import (
     newest_version,
     opened,
 )
+from replication.spark.lost_tables import BATCHES, lost, named_by, without_batches, without_tables
 from replication.spark.other_writers import (
     BY_QUERIES,
     RETENTION,
@@ -58,7 +59,6 @@ from replication.spark.other_writers import (
 )
 from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows, is_made
 
-BATCHES = "_batches"
 # What the fold hands over to itself: written, and read once, by no figures.
 REFOLDS = "_refolds"
 ROWS = "rows/"
@@ -114,6 +114,7 @@ class Store:
     _versions: dict[str, int] = field(default_factory=dict)
     _looked_at: dict[str, int] = field(default_factory=dict)
     _finished: dict[str, int] = field(default_factory=dict)
+    _named: dict[str, int] = field(default_factory=dict)
 
     def path(self, table: str) -> str:
         """Where a table lies."""
@@ -124,8 +125,10 @@ class Store:
         or those that an import writes by its evidence.
 
         Writes each table's first Delta commit itself: what CREATE TABLE would write, without the
-        seconds that one costs for each table.
+        seconds that one costs for each table. Raises TablesError where one that was there is gone.
         """
+        if not by_evidence:
+            self.look_for_lost()
         for table in contracts.tables().values():
             if table.written == "view" or by_evidence == table.is_of_jobs:
                 continue
@@ -134,6 +137,31 @@ class Store:
                 self._bring_up_to_date(table)
             else:
                 self._begin(delta_log, first_commit(table, CHECKPOINT_EVERY))
+
+    def look_for_lost(self) -> None:
+        """Learns which tables were written, and how far. Raises TablesError where one is gone."""
+        rows = self.batches()
+        problem = None if rows else without_batches(self.folder)
+        if problem is not None:
+            raise TablesError(problem)
+        self._named = named_by(rows) | ({BATCHES: self.version(BATCHES)} if rows else {})
+        self.check_there()
+
+    def check_there(self) -> None:
+        """Raises TablesError where a table is gone, or not as far as the newest micro-batches have
+        written it: whatever is written next would make it anew, without what it held."""
+        problem = lost(self.folder, dict(self._named))
+        if problem is not None:
+            raise TablesError(problem)
+
+    def check_checkpoint(self, checkpoint_dir: Place) -> None:
+        """Raises TablesError where a checkpoint directory goes on from tables that are all gone."""
+        lacks_rows = not self.batches()
+        problem = without_batches(self.folder) if lacks_rows else None
+        if lacks_rows and problem is None:
+            problem = without_tables(self.folder, checkpoint_dir)
+        if problem is not None:
+            raise TablesError(problem)
 
     def _begin(self, delta_log: Place, commit: str) -> None:
         """Writes a table's first commit, whole."""
@@ -412,6 +440,7 @@ class Store:
             "finished_at": int(time.time() * 1000),
         }
         self._commit_row(row, writer, micro_batch_id)
+        self._named |= {BATCHES: self._named.get(BATCHES, 0), **row["table_versions"]}
 
     def _commit_row(self, row: dict[str, Any], writer: Writer, micro_batch_id: int) -> None:
         """Appends a row of `_batches`, once however often it is called for a micro-batch."""

@@ -17,8 +17,9 @@ from replication.places import Place
 from replication.spark import contracts, dialects, session
 from replication.spark.cut import Cut, cut_of, newest_of
 from replication.spark.failures import first_cause
+from replication.spark.lost_tables import BATCHES
 from replication.spark.other_writers import RESULTS, SPARK_SQL
-from replication.spark.tables import BATCHES, Store, TablesError
+from replication.spark.tables import Store, TablesError
 
 EXIT_OK = 0
 # The commits that this tool has not made, one a row in words: for the checks alone.
@@ -113,6 +114,15 @@ def folded() -> list[str]:
 def documented() -> dict[str, str]:
     """View -> its SQL. A view uses tables, and views that come before it in the alphabet."""
     return {t.name: t.sql for t in contracts.tables().values() if t.sql is not None}
+
+
+def of_events() -> list[str]:
+    """The documented views of which each row is of an event: empty where replica_events is."""
+    found = {"replica_events"}
+    for view, sql in documented().items():
+        if found & set(re.findall(r"\bFROM (\w+)", sql)):
+            found.add(view)
+    return sorted(found - {"replica_events"})
 
 
 def opened(spark: SparkSession, folder: Place) -> Opened:
@@ -284,8 +294,8 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument(
         "--text", choices=dialects.ENGINES,
-        help="print the documented views' SQL alone, for an engine that knows the tables by their "
-        "names; needs no tables and starts no Spark",
+        help="print the SQL of the documented views alone: register each table under its name in "
+        "that engine first (docs/engines.md). Goes with --questions only, and starts no Spark",
     )  # fmt: skip
     made.add_argument(
         "--questions", action="store_true",
@@ -305,9 +315,26 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def _check_together(flags: argparse.Namespace) -> None:
+    """Raises TablesError where a flag was given that would change nothing."""
+    if flags.questions and not flags.text:
+        raise TablesError("--questions goes with --text ENGINE: in whose words?")
+    idle = {"--text": ("tables", "catalog", "out", "follow"), "--catalog": ("out", "follow")}
+    for flag, others in idle.items():
+        given = [f"--{name}" for name in others if getattr(flags, name)]
+        if getattr(flags, flag.removeprefix("--")) and given:
+            why = {
+                "--text": "prints views over tables that the engine knows by their names; how to "
+                "register these: docs/engines.md",
+                "--catalog": "makes views in a catalog, of each table's newest commit",
+            }[flag]
+            raise TablesError(f"{' and '.join(given)}: leave out beside {flag}, which {why}")
+
+
 def main(argv: list[str]) -> int:
     """Runs the job; returns the exit status."""
     flags = parser().parse_args(argv)
+    _check_together(flags)
     if flags.text:
         print((questions if flags.questions else text)(flags.text), end="")
         return EXIT_OK

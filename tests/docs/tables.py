@@ -19,6 +19,7 @@ from replication.evidence.collecting import envelopes
 from replication.protocol.ground.boundaries import BOUNDARIES
 from replication.protocol.rules import RULES
 from replication.quality.metrics import Metrics as QualityMetrics
+from replication.spark.answer_tables import APPENDED
 from replication.spark.metrics import Metrics as StreamMetrics
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +33,7 @@ COMMON = (
 WRITTEN = {
     "current": "the current answer, each row once",
     "append": "only grows",
+    "taken back": "grows; rows that a late event shows not to count are deleted",
     "evidence": "by `import --tables`, each row once",
     "view": "a view",
 }
@@ -96,7 +98,8 @@ def delta_tables() -> str:
     """A row per table and view: how it is written, and what a row of it is."""
     rows = ["| table | written | a row is |", "|---|---|---|"]
     for each in _schemas():
-        name, written = each["table"], WRITTEN[each["written"]]
+        name = each["table"]
+        written = WRITTEN["taken back" if name in APPENDED else each["written"]]
         [page] = [page for page, tables in COLUMNS.items() if name in tables]
         rows.append(f"| [`{name}`]({page}#{name}) | {written} | {each['about']} |")
     return "\n".join(rows) + "\n"

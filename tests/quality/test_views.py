@@ -21,6 +21,7 @@ from replication.spark import contracts, dialects, views
 from replication.spark.other_writers import RESULTS, SPARK_SQL
 from replication.spark.views import Opened
 from tests.quality.conftest import EXPECTED, events_of, incident_of
+from tests.spark.own_engine import made_by_recipe
 from tests.spark.questions import in_one_form, questions
 from tests.spark.test_duckdb import of_deltalake
 
@@ -41,17 +42,9 @@ def registered(session: SparkSession, all_incidents: Path) -> Opened:
 
 @pytest.fixture(scope="module")
 def duck(registered: Opened) -> duckdb.DuckDBPyConnection:
-    """DuckDB over the same folders, which delta-rs reads for it: as docs/recipes.md says."""
-    recipes = (project_root() / "docs" / "recipes.md").read_text(encoding="utf-8")
-    recipe = recipes.split("```python\n")[1].split("```")[0]
-    made: dict[str, Any] = {"VIEWS": views.text("duckdb")}
-    before = Path.cwd()
-    os.chdir(registered.store.folder.parent)
-    try:
-        exec(recipe, made)
-    finally:
-        os.chdir(before)
-    connection: duckdb.DuckDBPyConnection = made["connection"]
+    """DuckDB over the same folders, which delta-rs reads for it: as docs/engines.md says."""
+    folder = Path(str(registered.store.folder))
+    connection: duckdb.DuckDBPyConnection = made_by_recipe("connection", folder)
     return connection
 
 

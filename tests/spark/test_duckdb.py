@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 from deltalake import QueryBuilder, write_deltalake
 
-from replication.paths import project_root
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.spark import contracts, dialects, views
 from replication.spark.shard_fold import ShardFold
+from replication.spark.tables import TablesError
 from replication.spark.topic_partition_ids import parts_of
 from tests.spark.event_rows import frame_of, made_trace
+from tests.spark.own_engine import made_by_recipe
 from tests.spark.questions import QUESTIONS, in_one_form, questions
 
 
@@ -59,12 +60,8 @@ def connected(rows: Rows) -> duckdb.DuckDBPyConnection:
 
 
 def of_deltalake(folder: Path) -> QueryBuilder:
-    """deltalake over the tables of a folder, by docs/recipes.md."""
-    recipes = (project_root() / "docs" / "recipes.md").read_text(encoding="utf-8")
-    recipe = recipes.split("```python\n")[2].split("```")[0]
-    made: dict[str, Any] = {"VIEWS": views.text("datafusion")}
-    exec(recipe.replace('f"tables/', f'f"{folder}/'), made)
-    engine: QueryBuilder = made["engine"]
+    """deltalake over the tables of a folder, by docs/engines.md."""
+    engine: QueryBuilder = made_by_recipe("engine", folder)
     return engine
 
 
@@ -160,3 +157,17 @@ def test_what_was_lost_and_how_it_came() -> None:
         "SELECT log_end_offset FROM replica_at WHERE replica = 1 AND until_sequence IS NULL"
     ).fetchall()
     assert ends == [(15,)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--text", "duckdb", "--tables", "t", "--follow"], "--tables and --follow: leave out"),
+        (["--text", "spark", "--out", "f"], "--out: leave out beside --text"),
+        (["--catalog", "s", "--tables", "t", "--out", "f"], "--out: leave out beside --catalog"),
+        (["--questions", "--tables", "t"], "--questions goes with --text ENGINE"),
+    ],
+)
+def test_flags_that_would_change_nothing_are_refused(flags: list[str], said: str) -> None:
+    with pytest.raises(TablesError, match=said):
+        views.main(flags)

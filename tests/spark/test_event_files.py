@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -212,6 +213,70 @@ def test_a_file_that_was_cut_or_rewritten_is_read_anew_and_said(tmp_path: Path) 
         assert [words in text for text in said] == [True]
         newest = json.loads(max(notes.glob("*.json")).read_text())
         assert (newest["first_byte"], newest["end_byte"]) == (0, len(changed))
+
+
+WHOLE = gzip.compress(b"".join(b'{"n":%d}\n' % (n * n * 7919) for n in range(9_000)), mtime=0)
+
+
+@pytest.mark.parametrize("kind", ["gzip", "gzip of another content", "gzip, damaged", "parquet"])
+def test_a_packed_file_that_was_refused_is_read_once_it_is_whole(kind: str, tmp_path: Path) -> None:
+    """Copied again under its name: longer, or as long as it was with other bytes in the middle."""
+    (tmp_path / "in").mkdir()
+    file, middle = tmp_path / "in" / "events", len(WHOLE) // 2
+    columns = parquet(tmp_path / "whole").read_bytes()
+    broken, whole = {
+        "gzip": (WHOLE[:middle], WHOLE),
+        "gzip of another content": (WHOLE[:middle], gzip.compress(b"one\n")),
+        "gzip, damaged": (WHOLE[:middle] + b"\0" * 9 + WHOLE[middle + 9 :], WHOLE),
+        "parquet": (columns[:-9], columns),
+    }[kind]
+    file.write_bytes(broken)
+    for again in (Admission(tmp_path / "in", tmp_path / "notes", 0) for _ in range(2)):
+        again.admit()
+        os.utime(file, (1, 1))
+        assert again.admit() == 0
+    file.unlink()
+    file.write_bytes(whole)
+    assert again.admit() == 1
+    assert Admission(tmp_path / "in", tmp_path / "notes", 0).admit() == 0
+    refused, read = [json.loads(p.read_text()) for p in sorted((tmp_path / "notes").glob("*"))]
+    assert refused["format"] == REFUSED
+    assert "once it has changed it is read anew" in refused["reason"]
+    assert read["format"] in (GZIPPED, PARQUET)
+    assert (read["first_byte"], read["end_byte"]) == (0, len(whole))
+
+
+def test_a_member_that_was_cut_costs_no_member_before_it_twice(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    file, first = tmp_path / "in" / "a.gz", gzip.compress(b"one\n")
+    admission = Admission(tmp_path / "in", tmp_path / "notes", 0)
+    for data in (first, first + WHOLE[:-20], first + WHOLE[:-10], first + WHOLE):
+        file.write_bytes(data)
+        assert admission.admit() == 1
+    notes = [json.loads(p.read_text()) for p in sorted((tmp_path / "notes").glob("*"))]
+    assert [n["format"] for n in notes] == [GZIPPED, REFUSED, REFUSED, GZIPPED]
+    assert notes[-1]["first_byte"] == len(first)
+
+
+def test_a_file_that_could_not_be_opened_is_refused_once_and_then_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_bytes(b"one\ntwo\n")
+    admission = Admission(tmp_path / "in", tmp_path / "notes", 0)
+    sound = Path.open
+
+    def denied(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        if path.name == "a.jsonl":
+            raise PermissionError("Permission denied")
+        return sound(path, mode, *rest, **more)
+
+    with monkeypatch.context() as closed:
+        closed.setattr(Path, "open", denied)
+        assert [admission.admit() for _ in range(3)] == [1, 0, 0]
+    assert [admission.admit() for _ in range(3)] == [1, 0, 0]
+    newest = json.loads(max((tmp_path / "notes").glob("*.json")).read_text())
+    assert (newest["format"], newest["first_byte"], newest["end_byte"]) == (LINES, 0, 8)
 
 
 def test_members_appended_to_a_gzip_file_are_read_and_nothing_twice(tmp_path: Path) -> None:

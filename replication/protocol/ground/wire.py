@@ -15,6 +15,8 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import LAST_MOMENT, EpochEntry, Span
 
 FORMAT_VERSION = 1
+# What is known to no version so far may be known to a later one: kinds and columns are added.
+OF_A_NEWER_VERSION = ": where a newer version of this tool wrote it, update this one"
 MAX_OFFSET = (1 << 63) - 1
 # Kafka's own int32: the numbers of replicas and partitions, and every epoch.
 MAX_INT32 = (1 << 31) - 1
@@ -130,13 +132,17 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
     """
     version = row.get("format_version")
     if version != FORMAT_VERSION:
-        raise Misfit(f"format_version {version!r} is not {FORMAT_VERSION}")
+        is_newer = isinstance(version, int) and version > FORMAT_VERSION
+        raise Misfit(
+            f"format_version {version!r} is not {FORMAT_VERSION}"
+            + (": a newer version of this tool wrote it; update this one" if is_newer else "")
+        )
     kind = row.get("kind")
     if not isinstance(kind, str) or kind not in ev.FACT_TYPES:
-        raise Misfit(f"unknown kind {kind!r}")
+        raise Misfit(f"unknown kind {kind!r}{OF_A_NEWER_VERSION}")
     unknown = [c for c, v in row.items() if v is not None and c not in KNOWN_COLUMNS]
     if unknown:
-        raise Misfit(f"unknown column {unknown[0]!r}")
+        raise Misfit(f"unknown column {unknown[0]!r}{OF_A_NEWER_VERSION}")
     fact = fact_of(kind, row)
     source = None
     if row.get("source_path") is not None:
