@@ -25,7 +25,13 @@ from replication.evidence.clients.told_once import told_once
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.collecting.many_processes import spread_over
 from replication.evidence.collecting.observations import brokers_of
-from replication.evidence.event_dumps import Misfits, read_events, write_events
+from replication.evidence.event_dumps import (
+    Misfits,
+    SeveralImports,
+    read_events,
+    refuse_several_imports,
+    write_events,
+)
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.joining.by_clock import ClocksDisagree
 from replication.evidence.opening import lines_of
@@ -202,6 +208,10 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
         # A dump may tell of the same partitions in any order: all has to be at hand at once.
         dumped, misfits = _dumped(imported, arguments.topics)
         events = _of_one_incident([*imported.events(), *dumped], arguments.incident)
+        try:
+            refuse_several_imports(events)
+        except SeveralImports as error:
+            raise Unusable(str(error)) from None
         groups: Iterable[list[Event]] = [events]
     else:
         misfits = Misfits()

@@ -256,3 +256,24 @@ def test_what_is_piped_in_is_read_like_a_file(
     else:
         assert status == 2
         assert "standard input: empty" in said.err
+
+
+def test_of_two_imports_of_a_partition_none_is_taken_by_chance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    less = tmp_path / "less"
+    changed_copy(LOST.name, lambda copy: (copy / "acks.jsonl").unlink(), less)
+    dumps = tmp_path / "dumps"
+    dumps.mkdir()
+    assert main(["import", str(LOST), "--out", str(dumps / "all.jsonl")]) == 0
+    assert main(["import", str(less), "--out", str(dumps / "less.jsonl")]) == 0
+    capsys.readouterr()
+
+    assert main(["diagnose", str(dumps)]) == 2
+    said = capsys.readouterr().err
+    assert "t-0: the event dumps hold 2 imports of it" in said
+    assert "with --generation 1" in said
+
+    again = ["--out", str(dumps / "less.jsonl"), "--generation", "1"]
+    assert main(["import", str(less), *again]) == 0
+    assert main(["diagnose", str(dumps)]) == 1

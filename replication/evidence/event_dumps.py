@@ -236,3 +236,28 @@ def is_event_dump(path: Path) -> bool:
     except (*READ_ERRORS, ValueError, RecursionError, pa.ArrowException):
         return False
     return isinstance(row, dict) and "format_version" in row and "kind" in row
+
+
+class SeveralImports(ValueError):
+    """Events of several imports of one partition, of which nothing tells which one counts."""
+
+
+def refuse_several_imports(events: Iterable[Event]) -> None:
+    """Raises SeveralImports where of a partition more than one trace has the highest generation:
+    only one can count, and which one would be left to chance."""
+    newest: dict[tuple[str, str, str, int], tuple[int, set[str]]] = {}
+    for event in events:
+        partition = (event.cluster_id, event.topic, event.topic_id, event.partition)
+        generation, traces = newest.setdefault(partition, (event.trace_generation, set()))
+        if event.trace_generation > generation:
+            newest[partition] = (event.trace_generation, {event.trace_id})
+        elif event.trace_generation == generation:
+            traces.add(event.trace_id)
+    for (_, topic, _, number), (generation, traces) in newest.items():
+        if len(traces) > 1:
+            raise SeveralImports(
+                f"{topic}-{number}: the event dumps hold {len(traces)} imports of it "
+                f"({', '.join(sorted(traces))}), all of trace_generation {generation}, and only "
+                "one can count: import all the evidence in one call, or import what counts again "
+                f"with --generation {generation + 1}"
+            )

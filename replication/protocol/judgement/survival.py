@@ -11,6 +11,7 @@ from replication.protocol.judgement.declared_gaps import unplaced
 from replication.protocol.judgement.loss import Loss
 from replication.protocol.judgement.questions import ACKNOWLEDGED, COMMITTED
 from replication.protocol.judgement.reference import what_is_missing
+from replication.protocol.judgement.settling import artefacts
 from replication.protocol.judgement.two_histories import TwoHistories, two_histories, words
 from replication.protocol.judgement.view import View
 
@@ -75,9 +76,13 @@ def open_verdict(view: View, name: str, kept: str, broken: str) -> Verdict:
         return unknown(
             name,
             f"{_where(first.first, first.end)}: no history that the rules of the "
-            "release allow explains the evidence: some of it was misread, or belongs "
-            "to another cluster",
-            ["the same evidence, copied again", "a report of this case to the authors"],
+            "release allow explains the evidence: some of it was misread or belongs to another "
+            "cluster, or a rule of this tool is too narrow",
+            [
+                *artefacts(first.admitted.line, (), name),
+                "the same evidence, copied again",
+                "a report of this case to the authors",
+            ],
         )
     over = [s for s in stretches if s.admitted.too_many]
     if len(over) == len(stretches):
