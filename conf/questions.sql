@@ -127,13 +127,13 @@ FROM event_totals ORDER BY incident, run;
 SELECT incident, run, query, micro_batch_id, finished_timestamp, rows_in, applied, duplicates, quarantined, held, superseded, findings, milliseconds
 FROM _batches WHERE micro_batch_id >= 0 ORDER BY run_number, micro_batch_id, query;
 
--- ? Which expectations failed when they were last checked?
-SELECT cluster_ids, incidents, severity, suite, expectation, at_timestamp AS checked_at, failing, observed_value, at_most,
+-- ? Which expectations failed or were not judged at the last check?
+SELECT cluster_ids, incidents, severity, suite, expectation, outcome, at_timestamp AS checked_at, failing, observed_value, at_most,
   slice(failing_rows, 1, 3) AS first_rows
 FROM expectation_results AS r JOIN (
   SELECT suite AS last_suite, expectation AS last_expectation, max(e.at) AS last_at FROM expectation_results AS e GROUP BY ALL
 ) AS newest ON r.suite = last_suite AND r.expectation = last_expectation AND r.at = last_at
-WHERE outcome = 'failed'
+WHERE outcome <> 'passed'
 ORDER BY severity, suite, expectation;
 
 -- ? How did an expectation do from run to run?

@@ -50,6 +50,13 @@ class Result:
         """Whether no row fails."""
         return self.failing == 0
 
+    @property
+    def outcome(self) -> str:
+        """passed, failed or not_judged."""
+        if not self.is_judged:
+            return "not_judged"
+        return "passed" if self.passed else "failed"
+
 
 def run(
     spark: SparkSession, suites: Sequence[Suite], views: Mapping[str, str], judge: Judge,
@@ -164,7 +171,7 @@ def result_rows(
             "expectation": r.expectation.name,
             "family": r.expectation.family,
             "severity": r.expectation.severity,
-            "outcome": "passed" if r.passed else "failed",
+            "outcome": r.outcome,
             "observed_value": r.observed_value,
             "at_most": float(r.expectation.at_most),
             "failing": r.failing,
