@@ -79,6 +79,13 @@ class Lease:
                 f"of {self.tables}: this process stops writing"
             )
 
+    def last_writer(self) -> str:
+        """The process that took the lease last, in words."""
+        try:
+            return _named_by(self._path.read_text(encoding="utf-8"))
+        except OSError:
+            return _named_by("")
+
     @property
     def _path(self) -> Place:
         return self.tables / FOLDER / f"{self.query}.json"

@@ -30,7 +30,7 @@ from replication.spark.delta_schemas import MARK, named
 from replication.spark.event_files import PRUNED, number_of
 from replication.spark.failures import OF_DELTA, is_conflict
 from replication.spark.lease import Lease
-from replication.spark.lost_tables import BATCHES
+from replication.spark.lost_tables import BATCHES, lost, named_by
 from replication.spark.other_writers import RETENTION
 from replication.spark.progress import Progress
 from replication.spark.tables import (
@@ -165,7 +165,9 @@ class Maintenance:
         found = [t for t in views.stored() if (self.tables / t / "_delta_log").is_dir()]
         if BATCHES not in found:
             raise TablesError(f"{self.tables} has no table {BATCHES}: give a stream's --tables")
-        store.look_for_lost()
+        problem = lost(self.tables, named_by(store.batches()))
+        if problem is not None:
+            self.progress.say(problem)
         now = time.time()
         if kept.events is not None:
             self._delete_events(store, now - kept.events * HOUR)

@@ -182,11 +182,12 @@ def _started(
     fixed: dict[str, Any],
 ) -> Run:
     if newest is not None and new_run is None:
+        writer = Lease(store.folder, query).last_writer()
         raise TablesError(
             f"{store.folder} was written by run {newest['run']!r} of the {query} query, whose "
             f"checkpoint is not in {folder}: give that run's --checkpoint-dir, or start anew with "
-            "--new-run NAME (the answer tables are then replaced, not added to, and a stream that "
-            "still writes there is stopped)"
+            "--new-run NAME (the answer tables are then replaced, not added to, and the stream "
+            f"that wrote them, {writer}, is stopped where it still runs)"
         )
     run = _named(store, folder, query, newest, new_run, fixed["incident"])
     folder.mkdir(parents=True, exist_ok=True)

@@ -128,7 +128,7 @@ class Store:
         seconds that one costs for each table. Raises TablesError where one that was there is gone.
         """
         if not by_evidence:
-            self.look_for_lost()
+            self._look_for_lost()
         for table in contracts.tables().values():
             if table.written == "view" or by_evidence == table.is_of_jobs:
                 continue
@@ -138,7 +138,7 @@ class Store:
             else:
                 self._begin(delta_log, first_commit(table, CHECKPOINT_EVERY))
 
-    def look_for_lost(self) -> None:
+    def _look_for_lost(self) -> None:
         """Learns which tables were written, and how far. Raises TablesError where one is gone."""
         rows = self.batches()
         problem = None if rows else without_batches(self.folder)

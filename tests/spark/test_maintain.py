@@ -162,9 +162,13 @@ def test_no_file_goes_before_its_time_nor_before_the_commit_it_waits_for(
         path.write_bytes(b"")
         os.utime(path, (time.time() - ages[name] * 60,) * 2)
     store = Store(spark, folder / "replayed")
-    newest = store.version("verdicts")
-    round_ = Maintenance(spark, folder / "replayed", None, Progress(io.StringIO()))
+    newest, said = store.version("verdicts"), io.StringIO()
+    round_ = Maintenance(spark, folder / "replayed", None, Progress(said))
     round_.run(Kept(1.4), 100)
+    assert "and what was written into them with them: restore the table's folder" in said.getvalue()
+    assert (
+        "verdicts: files that no version of the last 2 hours needs are deleted" in said.getvalue()
+    )
     assert (
         Store(spark, folder / "replayed").version("verdicts") == newest == store.cut()["verdicts"]
     )

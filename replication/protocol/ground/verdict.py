@@ -60,7 +60,8 @@ class Verdict:
 
     def add_open(self, rest: "Verdict") -> None:
         """Says of a refuted invariant what is not decided at other offsets."""
-        self.reason += f"; not decided at other offsets: {rest.reason}"
+        said = f"not decided at other offsets: {rest.reason}"
+        self.reason = f"{self.reason}; {said}" if self.reason else said
         self.settled_by, self.histories = rest.settled_by, rest.histories
 
 
