@@ -27,9 +27,8 @@ from replication.evidence.collecting.many_processes import spread_over
 from replication.evidence.collecting.observations import brokers_of
 from replication.evidence.event_dumps import (
     Misfits,
-    SeveralImports,
     read_events,
-    refuse_several_imports,
+    several_imports,
     write_events,
 )
 from replication.evidence.importer import Import, import_evidence
@@ -208,10 +207,8 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
         # A dump may tell of the same partitions in any order: all has to be at hand at once.
         dumped, misfits = _dumped(imported, arguments.topics)
         events = _of_one_incident([*imported.events(), *dumped], arguments.incident)
-        try:
-            refuse_several_imports(events)
-        except SeveralImports as error:
-            raise Unusable(str(error)) from None
+        for said in several_imports(events):
+            print(f"note: {plain(said)}", file=sys.stderr)
         groups: Iterable[list[Event]] = [events]
     else:
         misfits = Misfits()

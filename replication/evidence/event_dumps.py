@@ -46,6 +46,9 @@ _HEADER_TEXT = frozenset(
     )
 )  # fmt: skip
 
+# Of how many partitions it is said that several imports tell of them, and how long a trace's id is.
+_SAID_OF, _LONGEST_ID = 3, 80
+
 
 @dataclass(slots=True)
 class Misfits:
@@ -238,13 +241,9 @@ def is_event_dump(path: Path) -> bool:
     return isinstance(row, dict) and "format_version" in row and "kind" in row
 
 
-class SeveralImports(ValueError):
-    """Events of several imports of one partition, of which nothing tells which one counts."""
-
-
-def refuse_several_imports(events: Iterable[Event]) -> None:
-    """Raises SeveralImports where of a partition more than one trace has the highest generation:
-    only one can count, and which one would be left to chance."""
+def several_imports(events: Iterable[Event]) -> Iterator[str]:
+    """What is said of the first partitions of which more than one trace has the highest generation,
+    and how many more there are: only one counts, and nothing tells that it has the most."""
     newest: dict[tuple[str, str, str, int], tuple[int, set[str]]] = {}
     for event in events:
         partition = (event.cluster_id, event.topic, event.topic_id, event.partition)
@@ -253,11 +252,13 @@ def refuse_several_imports(events: Iterable[Event]) -> None:
             newest[partition] = (event.trace_generation, {event.trace_id})
         elif event.trace_generation == generation:
             traces.add(event.trace_id)
-    for (_, topic, _, number), (generation, traces) in newest.items():
-        if len(traces) > 1:
-            raise SeveralImports(
-                f"{topic}-{number}: the event dumps hold {len(traces)} imports of it "
-                f"({', '.join(sorted(traces))}), all of trace_generation {generation}, and only "
-                "one can count: import all the evidence in one call, or import what counts again "
-                f"with --generation {generation + 1}"
-            )
+    several = [(key, *of) for key, of in newest.items() if len(of[1]) > 1]
+    for (_, topic, _, number), generation, traces in several[:_SAID_OF]:
+        yield (
+            f"{topic}-{number}: the event dumps hold {len(traces)} imports of it with "
+            f"trace_generation {generation}. The answer is of {max(traces)[:_LONGEST_ID]} alone, "
+            "though another may have more: import all the evidence in one call, or import what "
+            f"counts again with --generation {generation + 1}"
+        )
+    if len(several) > _SAID_OF:
+        yield f"the same holds of {len(several) - _SAID_OF} more partitions"

@@ -370,7 +370,7 @@ def test_a_partition_beyond_the_bounds_of_judging_costs_no_other_its_verdict(
     well = events_of(steady(4, 10), 1)
     hostile = [identified(replace(e, event_id="")) for e in told_by(truncations(60))]
     wanted = judged(bounded_answer(well))
-    monkeypatch.setattr(ask, "MOST_STEPS_OF_ALL", 20_000)
+    monkeypatch.setattr(ask, "MOST_STEPS_OF_ALL", 1_000)
     rows, _, _ = fold_in_batches([*hostile, *well], [1000])
     own = [row for key, row in judged(rows).items() if key[1] != next(iter(wanted))[1]]
     assert "more histories fit the evidence than are followed" in str(own)
