@@ -357,7 +357,7 @@ def _of_an_installation(
     root: Path, wanted: Versions, installed: Mapping[str, str | None]
 ) -> list[Check]:
     """The same without a checkout: Spark fetches the jars, and pip installs the rest."""
-    fetched = "fetched by replication-stream and its like, where none are given"
+    fetched = "fetched by replication-stream and its like, where none are given (not tried now)"
     named = check_jars(jars_dir(), wanted) if jars_are_named() else None
     jars = named or Check("jars", True, fetched)
     checks = [
