@@ -78,8 +78,8 @@ class Metrics:
         )
         self.newest = self._gauge(
             "newest_line_timestamp_seconds",
-            "When the newest line of a cluster was written; before the first one, when the stream "
-            "started", "cluster", "cluster_name",
+            "When the newest line of a cluster was written (one from the future: when it came); "
+            "before the first one, when the stream started", "cluster", "cluster_name",
         )  # fmt: skip
         self.micro_batch = self._gauge(
             "micro_batch", "Number of the newest micro-batch; -1 before the first since the start",
