@@ -20,6 +20,7 @@ from pathlib import Path
 
 from replication.paths import (
     MissingDataError,
+    how_to_install,
     is_checkout,
     jars_are_named,
     jars_dir,
@@ -27,7 +28,7 @@ from replication.paths import (
 )
 
 SET_UP = "run `make setup` in the checkout"
-INSTALL = "pip install 'replication-analyzer[spark,quality]'"
+INSTALL = how_to_install("spark,quality")
 # Without these Spark dies with a class that was not found; the rest of .jars/ is what they need in
 # rarer paths.
 NEEDED_JARS = (

@@ -21,6 +21,7 @@ from replication.java_options import QUICKLY
 from replication.paths import (
     JARS,
     MissingDataError,
+    how_to_install,
     is_checkout,
     jars_are_named,
     jars_dir,
@@ -132,7 +133,7 @@ def _run(job: str) -> int:
     program = Path(sys.argv[0]).name
     spark_submit = _spark_submit()
     if spark_submit is None:
-        told = "pip install 'replication-analyzer[spark]', or set SPARK_HOME"
+        told = f"{how_to_install('spark,quality')}, or set SPARK_HOME"
         print(f"{program}: there is no spark-submit: {told}", file=sys.stderr)
         return EXIT_UNUSABLE
     try:
