@@ -9,6 +9,7 @@ Maven fetches them by name. `--help` of a job needs neither jars nor Java.
 
 import importlib.util
 import os
+import pwd
 import shutil
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -129,6 +130,13 @@ def _spark_submit() -> str | None:
     return str(found[0]) if found else shutil.which("spark-submit")
 
 
+def _user_has_a_name() -> bool:
+    try:
+        return bool(pwd.getpwuid(os.getuid()).pw_name)
+    except KeyError:
+        return False
+
+
 def _run(job: str) -> int:
     program = Path(sys.argv[0]).name
     spark_submit = _spark_submit()
@@ -140,6 +148,13 @@ def _run(job: str) -> int:
         command = command_of(job, sys.argv[1:], spark_submit)
     except MissingDataError as error:
         print(f"{program}: {error}", file=sys.stderr)
+        return EXIT_UNUSABLE
+    if command[0] == spark_submit and not _user_has_a_name():
+        told = (
+            f"user id {os.getuid()} has no name in /etc/passwd, without which Spark ends: "
+            "run this as a user that has one (the images: 1000), or add a line for this id to it"
+        )
+        print(line_of(f"{program}: {told}"), file=sys.stderr)
         return EXIT_UNUSABLE
     # The job's Python is this one, wherever `python3` in PATH leads.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -5,6 +5,7 @@ tests/wheel_jobs.py has an empty one, and every job.
 """
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -166,6 +167,19 @@ def test_what_is_fetched_by_name_is_what_the_pom_fetches(monkeypatch: pytest.Mon
     assert not fetched & {name.removeprefix("*:") for name in left_out}
     mine = submit.command_of("replay", ["--packages", "a:b:1"], "s")
     assert "--exclude-packages" not in mine
+
+
+def test_a_user_id_without_a_name_is_refused_before_spark_is_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["replication-replay", "--source", "a", "--tables", "b"])
+    taken = {user.pw_uid for user in pwd.getpwall()}
+    unnamed = next(number for number in range(4711, 60_000) if number not in taken)
+    monkeypatch.setattr(os, "getuid", lambda: unnamed)
+    assert submit.replay() == submit.EXIT_UNUSABLE
+    said = capsys.readouterr().err
+    assert said.startswith(f"replication-replay: user id {unnamed} has no name")
+    assert said.count("\n") == 1
 
 
 @pytest.mark.slow
