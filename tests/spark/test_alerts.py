@@ -330,6 +330,16 @@ def test_how_many_are_gone_may_not_be_known_that_they_are_is() -> None:
     assert re.search(r'^replication_records_gone\{.*partition="3".*\} 1.0$', text, re.M)
 
 
+def test_what_a_newer_trace_superseded_counts_as_a_duplicate_as_in_the_jobs_lines() -> None:
+    metrics, said = Metrics(), io.StringIO()
+    figures = {"rows_in": 38, "applied": 14, "superseded": 23, "duplicates": 1, "held": 0}
+    metrics.progress("fold", 7, figures, 1.0)
+    Progress(said).report("fold", 7, figures)
+    assert "38 in, 14 applied, 24 duplicates (23 superseded), 0 quarantined" in said.getvalue()
+    count = {name: c.labels("fold")._value.get() for name, c in metrics.rows.items()}
+    assert count == {"rows_in": 38, "applied": 14, "duplicates": 24, "quarantined": 0}
+
+
 def test_a_scrape_finds_what_holds_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a gauge is emptied and set anew, a scrape between resolves a critical alert."""
     metrics, answer = Metrics(), answered(at_risk(), loss_ledger=[loss()])
