@@ -26,6 +26,7 @@ from replication.spark.alerts import Answer, Outbox, alerts_of, payload
 from replication.spark.event_files import SourceError
 from replication.spark.metrics import Metrics
 from replication.spark.progress import Progress
+from replication.spark.topic_partition_ids import INCIDENT_MARK
 from tests.protocol.judgement.test_risk_rows import row as danger
 from tests.quality.test_outcomes import outcome as quality_outcome
 
@@ -130,6 +131,19 @@ def test_a_danger_warns_at_once_and_is_critical_when_it_stands() -> None:
     }
     assert said(answered(at_risk(over=True), clock=old)) == set()
     assert said(answered(at_risk(tier="undetermined"), clock=old)) == set()
+
+
+def test_the_page_names_the_labels_of_the_webhook() -> None:
+    page = (project_root() / "docs" / "alerts.md").read_text(encoding="utf-8")
+    told = page.partition("The webhook's labels are ")[2].partition("None has")[0]
+    answer = answered(
+        at_risk(), loss_ledger=[loss()], verdicts=[verdict("leader_in_isr", "VIOLATED")]
+    )
+    answer.silent = {"Id-1": {2: "nothing came from it after noon"}}
+    answer.put("loss_ledger", f"{NAME}{INCIDENT_MARK}monday", [loss()])
+    labels = {name for alert in alerts_of(answer) for name in alert.labels}
+    assert "incident" in labels
+    assert set(re.findall(r"`(\w+)`", told)) == {*labels, "severity"}
 
 
 def test_losses_and_other_broken_promises() -> None:
