@@ -106,6 +106,19 @@ def test_manifests_name_what_they_mount_and_claim() -> None:
 
 
 @pytest.mark.parametrize("name", pods())
+def test_a_pod_meets_the_restricted_pod_security_standard(name: str) -> None:
+    pod = pods()[name]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert pod["automountServiceAccountToken"] is False
+    for each in pod["containers"]:
+        own = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        assert each["securityContext"] == own
+    allowed = {"persistentVolumeClaim", "secret", "emptyDir", "configMap"}
+    assert {kind for v in pod["volumes"] for kind in v} <= allowed | {"name"}
+
+
+@pytest.mark.parametrize("name", pods())
 def test_a_pod_may_write_its_volume_and_has_what_it_needs(name: str) -> None:
     """The image's user is 1000: a volume of root's is opened to it by fsGroup alone."""
     pod = pods()[name]
