@@ -20,6 +20,7 @@ from pathlib import Path
 
 from replication.paths import (
     MissingDataError,
+    how_to_install,
     is_checkout,
     jars_are_named,
     jars_dir,
@@ -27,7 +28,7 @@ from replication.paths import (
 )
 
 SET_UP = "run `make setup` in the checkout"
-INSTALL = "pip install 'replication-analyzer[spark,quality]'"
+INSTALL = how_to_install("spark,quality")
 # Without these Spark dies with a class that was not found; the rest of .jars/ is what they need in
 # rarer paths.
 NEEDED_JARS = (
@@ -357,7 +358,7 @@ def _of_an_installation(
     root: Path, wanted: Versions, installed: Mapping[str, str | None]
 ) -> list[Check]:
     """The same without a checkout: Spark fetches the jars, and pip installs the rest."""
-    fetched = "fetched by replication-stream and its like, where none are given"
+    fetched = "fetched by replication-stream and its like, where none are given (not tried now)"
     named = check_jars(jars_dir(), wanted) if jars_are_named() else None
     jars = named or Check("jars", True, fetched)
     checks = [

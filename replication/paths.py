@@ -54,6 +54,14 @@ def _write_out(source: Traversable, target: Path) -> None:
             (target / item.name).write_bytes(item.read_bytes())
 
 
+def how_to_install(extras: str) -> str:
+    """The wheel is in no registry: who asks one for its name gets what somebody else put there."""
+    return (
+        f'pip install "$(ls dist/*.whl)[{extras}]" in the checkout, after '
+        "`pip wheel --no-deps -w dist .` there"
+    )
+
+
 def is_checkout() -> bool:
     """Whether this runs from a checkout, where `make` can set things up."""
     return (project_root() / "Makefile").is_file()

@@ -4,13 +4,15 @@
 
 Options that spark-submit knows come first and go to it; they beat the shipped settings. Without
 `--jars` or `--packages` the jars are those of the checkout or of REPLICATION_ANALYZER_JARS, else
-Maven fetches them by name.
+Maven fetches them by name. `--help` of a job needs neither jars nor Java.
 """
 
 import importlib.util
 import os
+import pwd
 import shutil
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -18,13 +20,16 @@ from pathlib import Path
 from replication.doctor import wanted_versions
 from replication.java_options import QUICKLY
 from replication.paths import (
+    JARS,
     MissingDataError,
+    how_to_install,
     is_checkout,
     jars_are_named,
     jars_dir,
     project_root,
     spark_jars,
 )
+from replication.progress import line_of
 
 EXIT_UNUSABLE = 2
 # Of spark-submit, those with a value that say where and with what a job runs.
@@ -48,6 +53,8 @@ def command_of(job: str, arguments: Sequence[str], spark_submit: str) -> list[st
     """
     own, rest = _split(arguments)
     root = project_root()
+    if not own and {"-h", "--help"} & set(rest) and importlib.util.find_spec("pyspark"):
+        return [sys.executable, str(root / "jobs" / f"{job}.py"), *rest]
     command = [spark_submit]
     if not _given(own, "--properties-file"):
         command += ["--properties-file", str(root / "conf" / "spark-defaults.conf")]
@@ -94,14 +101,23 @@ def _java_options(root: Path, job: str) -> str:
 def _jars(root: Path) -> list[str]:
     if is_checkout() or jars_are_named():
         return ["--conf", f"spark.jars={','.join(str(jar) for jar in spark_jars())}"]
-    versions = wanted_versions(root / "conf" / "jars" / "pom.xml")
+    pom = root / "conf" / "jars" / "pom.xml"
+    versions = wanted_versions(pom)
     minor = ".".join(versions.spark.split(".")[:2])
     names = (
         f"io.delta:delta-spark_{minor}_2.13:{versions.delta}",
         f"org.apache.spark:spark-sql-kafka-0-10_2.13:{versions.spark}",
     )
     # The shipped settings name the jars of a checkout, which are not here.
-    return ["--conf", "spark.jars=", "--packages", ",".join(names)]
+    named = ["--conf", "spark.jars=", "--packages", ",".join(names)]
+    return [*named, "--exclude-packages", ",".join(f"*:{n}" for n in _shipped_by_spark(pom))]
+
+
+def _shipped_by_spark(pom: Path) -> list[str]:
+    """The artifacts that the pom leaves out. Spark has them; and Maven, told not to fetch them, has
+    left their descriptions alone in its repository, where Spark's Ivy finds no jar and gives up."""
+    found = ElementTree.parse(pom).findtext(".//{*}excludeArtifactIds") or ""
+    return [name.strip() for name in found.split(",")]
 
 
 def _spark_submit() -> str | None:
@@ -114,11 +130,18 @@ def _spark_submit() -> str | None:
     return str(found[0]) if found else shutil.which("spark-submit")
 
 
+def _user_has_a_name() -> bool:
+    try:
+        return bool(pwd.getpwuid(os.getuid()).pw_name)
+    except KeyError:
+        return False
+
+
 def _run(job: str) -> int:
     program = Path(sys.argv[0]).name
     spark_submit = _spark_submit()
     if spark_submit is None:
-        told = "pip install 'replication-analyzer[spark]', or set SPARK_HOME"
+        told = f"{how_to_install('spark,quality')}, or set SPARK_HOME"
         print(f"{program}: there is no spark-submit: {told}", file=sys.stderr)
         return EXIT_UNUSABLE
     try:
@@ -126,11 +149,26 @@ def _run(job: str) -> int:
     except MissingDataError as error:
         print(f"{program}: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
+    if command[0] == spark_submit and not _user_has_a_name():
+        told = (
+            f"user id {os.getuid()} has no name in /etc/passwd, without which Spark ends: "
+            "run this as a user that has one (the images: 1000), or add a line for this id to it"
+        )
+        print(line_of(f"{program}: {told}"), file=sys.stderr)
+        return EXIT_UNUSABLE
     # The job's Python is this one, wherever `python3` in PATH leads.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     sys.stdout.flush()
-    os.execv(spark_submit, command)
+    if "--packages" in command:
+        pom = project_root() / "conf" / "jars" / "pom.xml"
+        told = (
+            f"{program}: Spark fetches Delta Lake and the Kafka source from a Maven repository. "
+            f"Where that fails: mvn -f {pom} dependency:copy-dependencies -DincludeScope=runtime "
+            f"-DoutputDirectory=/FOLDER && touch /FOLDER/.complete, then set {JARS}=/FOLDER"
+        )
+        print(line_of(told), file=sys.stderr, flush=True)
+    os.execv(command[0], command)
 
 
 # What the commands of a wheel call.

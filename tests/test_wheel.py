@@ -5,6 +5,7 @@ tests/wheel_jobs.py has an empty one, and every job.
 """
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -150,6 +151,49 @@ def test_an_image_names_its_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     command = submit.command_of("replay", [], "s")
     assert f"spark.jars={tmp_path}/a.jar,{tmp_path}/b.jar" in command
     assert "--packages" not in command
+
+
+def test_what_is_fetched_by_name_is_what_the_pom_fetches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ivy gives up where Maven's repository has an artifact's pom without its jar, and the build of
+    conf/jars/pom.xml leaves the poms of what it leaves out."""
+    monkeypatch.delenv("REPLICATION_ANALYZER_JARS", raising=False)
+    monkeypatch.setattr(submit, "is_checkout", lambda: False)
+    command = submit.command_of("replay", [], "s")
+    left_out = command[command.index("--exclude-packages") + 1].split(",")
+    assert {"*:slf4j-api", "*:jsr305"} <= set(left_out)
+    fetched = {jar.name.rpartition("-")[0] for jar in spark_jars()}
+    wanted = command[command.index("--packages") + 1].split(",")
+    assert {name.split(":")[1] for name in wanted} <= fetched
+    assert not fetched & {name.removeprefix("*:") for name in left_out}
+    mine = submit.command_of("replay", ["--packages", "a:b:1"], "s")
+    assert "--exclude-packages" not in mine
+
+
+def test_a_user_id_without_a_name_is_refused_before_spark_is_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["replication-replay", "--source", "a", "--tables", "b"])
+    taken = {user.pw_uid for user in pwd.getpwall()}
+    unnamed = next(number for number in range(4711, 60_000) if number not in taken)
+    monkeypatch.setattr(os, "getuid", lambda: unnamed)
+    assert submit.replay() == submit.EXIT_UNUSABLE
+    said = capsys.readouterr().err
+    assert said.startswith(f"replication-replay: user id {unnamed} has no name")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("job", JOBS)
+def test_help_needs_neither_jars_nor_java(job: str, environment: Path, tmp_path: Path) -> None:
+    (tmp_path / "java").write_text("#!/bin/sh\necho java was started >&2\nexit 9\n")
+    (tmp_path / "java").chmod(0o755)
+    settings = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [str(environment / "bin" / f"replication-{job}"), "--help"], cwd=tmp_path, env=settings,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: {JOBS[job]}.py")
 
 
 @pytest.mark.spark

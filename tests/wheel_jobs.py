@@ -65,8 +65,6 @@ def called(programs: Path, folder: Path, command: str, flags: str) -> tuple[int,
     left_out = ("PYTHONPATH", "SPARK_HOME", "VIRTUAL_ENV", "PYSPARK_PYTHON")
     cleaned = {k: v for k, v in os.environ.items() if k not in left_out}
     own = os.path.dirname(sys.executable)
-    # A home of its own: of what Maven has left in another, Ivy takes what is there by halves.
-    cleaned["JAVA_TOOL_OPTIONS"] = f"-Duser.home={folder.parent}"
     cleaned["PATH"] = os.pathsep.join(p for p in cleaned["PATH"].split(os.pathsep) if p != own)
     done = subprocess.run([str(programs / command), *flags.split()], cwd=folder, env=cleaned,
                           capture_output=True, text=True, check=False)  # fmt: skip

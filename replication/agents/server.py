@@ -17,6 +17,7 @@ from replication import VERSION
 from replication.agents.allowed_paths import NotAllowed
 from replication.agents.calls import NotPossible, call
 from replication.agents.tools import TOOLS, UNTRUSTED, Tool
+from replication.paths import how_to_install
 
 UNUSABLE = 2
 ANSWERED = (0, 1, 3)
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         names = ("mcp.server.lowlevel", "mcp.server.stdio", "mcp_types", "jsonschema")
         library = _Library(*map(importlib.import_module, names))
     except ImportError as error:
-        told = "it needs the extra `mcp`: pip install 'replication-analyzer[mcp]'"
+        told = f"it needs the extra `mcp`: {how_to_install('mcp')}"
         return _cannot(f"{error.name or 'mcp'} is not installed; {told}")
     asyncio.run(_serve(library, root))
     return 0

@@ -4,6 +4,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+from replication.paths import how_to_install
 from replication.recovery.folder import NotUsable
 
 
@@ -15,7 +16,7 @@ def client(wanted_by: str) -> Any:
     except ImportError:
         raise NotUsable(
             f"{wanted_by} needs confluent-kafka, which is not installed: "
-            "pip install 'replication-analyzer[produce]'"
+            f"{how_to_install('produce')}"
         ) from None
 
 

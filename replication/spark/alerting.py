@@ -63,6 +63,11 @@ def channels_of(given: list[str], environment: Mapping[str, str] = os.environ) -
         raise SourceError(f"--alert prometheus={told}: no port")
     if not re.match(r"https?://", found.get("webhook", "http://")):
         raise SourceError("--alert webhook: its address begins with neither http:// nor https://")
+    if re.match(r"https?://[^/?#]*@", found.get("webhook", "")):
+        raise SourceError(
+            "--alert webhook: its address names a user (USER:PASSWORD@HOST), which is not taken: "
+            "take that away, and have the receiver know you by a part of the path or the query"
+        )
     return Channels(int(port) if port else None, found.get("webhook"), host.strip("[]"))
 
 

@@ -1,10 +1,13 @@
 """How a job fails: the one line that tells a user what happened, and the exit status."""
 
 import errno
+import os
 import re
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TextIO
 
@@ -32,6 +35,9 @@ OUTSIDE = (
     # Another job has committed to the table meanwhile, or altered it, as maintenance does.
     "DELTA_CONCURRENT", "DELTA_METADATA_CHANGED",
 )  # fmt: skip
+# Which folder of several lies on the full disk nothing tells: so the room in each is told.
+FULL = ("No space left on device", "Disk quota exceeded")
+WRITTEN = ("--tables", "--checkpoint-dir", "--out")
 # A store that does not answer now, met where a job looks at what it was given.
 UNREACHABLE = ("Connection refused", "Connection reset", "No route to host", "timed out")
 # What Delta raises, which PySpark knows only in part: its conflicts are Java's own exceptions here.
@@ -71,6 +77,10 @@ WRAPPERS = (
     "StreamingQueryException", "SparkException", "Py4JJavaError", "PythonException",
     "Py4JException", "ExecutionException", "CompletionException", "StreamExecutionException",
 )  # fmt: skip
+# Spark's own words around the first line of what ended a query.
+QUERY_ENDED = re.compile(
+    r"^\[STREAM_FAILED\] Query .*? terminated with exception: |( SQLSTATE: \w+)$"
+)
 CAUSE = re.compile(
     r"^(?:Caused by: |: )?([\w.$]*?\w*(?:Error|Exception|Format|State|Disagree)): (.+)$"
 )
@@ -100,7 +110,8 @@ def _status(main: Callable[[list[str]], int], command: Sequence[str]) -> int:
 def ended_by(error: Exception, job: str) -> int:
     """Says on stderr what ended a job, in one line unless it is a defect; the exit status."""
     if isinstance(error, OSError):
-        print(line_of(f"{job}: {error}"), file=sys.stderr, flush=True)
+        room = room_told(sys.argv) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        print(line_of(f"{job}: {error}{room}"), file=sys.stderr, flush=True)
         return EXIT_TRY_AGAIN if error.errno in OUTSIDE_NUMBERS else EXIT_UNUSABLE
     if type(error).__name__ in USAGE:
         away = any(word in str(error) for word in UNREACHABLE)
@@ -124,7 +135,9 @@ def failed(job: str, error: BaseException, out: TextIO) -> int:
         print(line_of(f"{job}: {cause}"), file=out, flush=True)
         return EXIT_UNUSABLE
     if any(name in text for name in OUTSIDE):
-        print(line_of(f"{job}: {cause}; start it again when that is mended"), file=out, flush=True)
+        room = room_told(sys.argv) if any(words in text for words in FULL) else ""
+        said = f"{job}: {cause}; start it again when that is mended{room}"
+        print(line_of(said), file=out, flush=True)
         return EXIT_TRY_AGAIN
     if any(name in text for name in CLIENT_REFUSES):
         whose = "a setting of --kafka-options that Kafka's client does not take"
@@ -157,9 +170,24 @@ def failed(job: str, error: BaseException, out: TextIO) -> int:
     return EXIT_DEFECT
 
 
+def room_told(command: Sequence[str]) -> str:
+    """How much is free where a job writes on this machine: `; free: ..`. command: as sys.argv."""
+    words = [part for word in command for part in word.split("=", 1)]
+    folders = [(Path(value), name) for name, value in pairwise(words) if name in WRITTEN]
+    scratch = os.environ.get("SPARK_LOCAL_DIRS", "/tmp").split(",")
+    folders += [(Path(folder), "temporary files") for folder in scratch]
+    told = []
+    for folder, name in folders:
+        there = next((p for p in (folder, *folder.parents) if p.is_dir()), None)
+        if there is not None and not re.match(r"[a-z0-9]{2,}:", str(folder)):
+            free = shutil.disk_usage(there).free // 2**20
+            told.append(f"{free:,} MB in {folder} ({name})")
+    return f"; free: {', '.join(told)}"
+
+
 def first_cause(error: BaseException) -> str:
     """The innermost cause that an error names, in one line; of ours the words alone."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [QUERY_ENDED.sub("", line.strip()) for line in str(error).splitlines() if line.strip()]
     named = [(m[1].rsplit(".", 1)[-1], m[2]) for m in map(CAUSE.match, lines) if m]
     for name, words in named:
         if name in REFUSALS:

@@ -9,7 +9,7 @@ in lines, where duplicates are lines that one micro-batch brought twice.
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import cached_property
 from pathlib import Path
 
@@ -39,6 +39,8 @@ from replication.spark.settings import Settings
 from replication.spark.tables import Store
 
 QUERY = "live"
+# Clocks of a fleet differ by less.
+AHEAD_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class Live:
             "milliseconds": int((time.monotonic() - started) * 1000),
         }
         self.store.finish(writer, micro_batch_id, figures)
-        self._tell(joined.heard, joined.silent)
+        self._tell(joined.heard, joined.taken.heard, joined.silent)
         if self.alerting is not None:
             self.alerting.progressed(QUERY, micro_batch_id, figures)
         self.progress.say("\n".join([_told(micro_batch_id, joined), *self.news(joined)]))
@@ -144,7 +146,7 @@ class Live:
             f"silent: broker {broker} of {cluster}: {since}"
             for cluster, brokers in sorted(joined.silent.items())
             for broker, since in sorted(brokers.items())
-        ] + [f"note: {note}" for note in joined.notes]
+        ] + [f"note: {note}" for note in [*joined.notes, *from_the_future(joined, time.time())]]
         said, self.said = self.said, set(told)
         return [line for line in told if line not in said]
 
@@ -161,18 +163,15 @@ class Live:
             cluster: {int(broker): words for broker, words in brokers.items()}
             for cluster, brokers in known.silent.items()
         }
-        self._tell(known.heard, silent)
+        self._tell(known.heard, known.heard, silent)
 
-    def _tell(self, heard: Heard, silent: Mapping[str, dict[int, str]]) -> None:
-        """Hands over what alerts and metrics are made of, by cluster ids."""
+    def _tell(self, heard: Heard, came: Heard, silent: Mapping[str, dict[int, str]]) -> None:
+        """Hands over what alerts and metrics are made of, by cluster ids. came: what of heard is
+        new."""
         if self.alerting is None:
             return
         ids = self.source.cluster_ids
-        newest: dict[str, float] = {}
-        for host, clocks in heard.items():
-            cluster = ids.get(host.split("/")[0], host.split("/")[0])
-            at = max(at for clock, at in clocks.items() if clock != "every") / 1000
-            newest[cluster] = max(at, newest.get(cluster, 0))
+        newest = {ids.get(c, c): at for c, at in newest_lines(heard, came, time.time()).items()}
         self.alerting.heard({ids.get(c, c): brokers for c, brokers in silent.items()}, newest)
 
     def _lines(self, frame: DataFrame, refused: Entries) -> Iterator[ShippedLine | NotALine]:
@@ -205,6 +204,41 @@ class Live:
                 if value.strip():
                     line = number if part.first_byte == 0 else None
                     yield _Sent(value, part.path, line, None, path.parent.name, path.name)
+
+
+def newest_lines(heard: Heard, came: Heard, now: float) -> dict[str, float]:
+    """Cluster -> when its newest line was written, in seconds since 1970; never later than now.
+
+    A line that is later came from a clock or a zone that is wrong, and would hide for years that
+    nothing comes: it counts as written when it came. came: what of heard came just now.
+    """
+    lawful = {host: [each for each in at if each <= now] for host, at in _newest(heard).items()}
+    new = {host: [min(each, now) for each in at] for host, at in _newest(came).items()}
+    newest: dict[str, float] = {}
+    for host, at in (*lawful.items(), *new.items()):
+        cluster = host.split("/")[0]
+        if at:
+            newest[cluster] = max(*at, newest.get(cluster, 0.0))
+    return newest
+
+
+def from_the_future(joined: Joined, now: float) -> list[str]:
+    """Of each host whose newest line is more than five minutes later than now, a note."""
+    return [
+        f"{host}: a line of {datetime.fromtimestamp(max(at), UTC):%Y-%m-%d} (UTC) is later than "
+        "now; its machine's clock, or the zone of its log (--time-zone), is wrong. "
+        "The metric newest_line_timestamp_seconds takes it for written when it came"
+        for host, at in sorted(_newest(joined.heard).items())
+        if at and max(at) > now + AHEAD_SECONDS
+    ]
+
+
+def _newest(heard: Heard) -> dict[str, list[float]]:
+    """Host -> of each of its clocks the newest moment, in seconds since 1970."""
+    return {
+        host: [at / 1000 for clock, at in clocks.items() if clock != "every"]
+        for host, clocks in heard.items()
+    }
 
 
 def _told(micro_batch_id: int, joined: Joined) -> str:

@@ -29,7 +29,7 @@ PREFIX = "replication"
 COUNTED = {
     "rows_in": "rows that came in (query live: lines)",
     "applied": "rows that were new and taken",
-    "duplicates": "rows that had come before",
+    "duplicates": "rows that had come before, or that a newer trace superseded",
     "quarantined": "rows that did not fit, which the table quarantine has",
 }
 OF_LOSS = ("status", "tier", "contract", "cause")
@@ -78,8 +78,8 @@ class Metrics:
         )
         self.newest = self._gauge(
             "newest_line_timestamp_seconds",
-            "When the newest line of a cluster was written; before the first one, when the stream "
-            "started", "cluster", "cluster_name",
+            "When the newest line of a cluster was written (one from the future: when it came); "
+            "before the first one, when the stream started", "cluster", "cluster_name",
         )  # fmt: skip
         self.micro_batch = self._gauge(
             "micro_batch", "Number of the newest micro-batch; -1 before the first since the start",
@@ -184,8 +184,10 @@ class Metrics:
         self.finished.labels(query).set(at)
         if query == "fold":
             self.held.inc(figures.get("held") or 0)
+        count = {name: figures.get(name) or 0 for name in (*COUNTED, "superseded")}
+        count["duplicates"] += count["superseded"]
         for name, counter in self.rows.items():
-            counter.labels(query).inc(max(0, figures.get(name) or 0))
+            counter.labels(query).inc(max(0, count[name]))
 
     def heard(self, newest: Mapping[str, float], names: Mapping[str, str]) -> None:
         """newest: by cluster the time of its newest line, in seconds since 1970. names: as an

@@ -37,15 +37,13 @@ class Progress:
         count = {name: int(figures.get(name) or 0) for name in COUNTED}
         words = [f"{query} micro-batch {micro_batch_id}: {rows} in"]
         if query != "ingest":
-            words += [f"{count['applied']} applied", f"{count['duplicates']} duplicates"]
+            words += [f"{count['applied']} applied", _repeated(count)]
         refused = f"{count['quarantined']} quarantined"
         if why:
             length = max(REASON_LENGTH // len(why), SHORTEST)
             told = [f"{counted(rows, 'row')}: {_shortened(text, length)}" for text, rows in why]
             refused += f" (see table quarantine; {'; '.join(told)})"
         words.append(refused)
-        if count["superseded"]:
-            words.append(f"{count['superseded']} superseded")
         if query != "ingest":
             words += [f"held {count['held']:+d}", f"findings {count['findings']:+d}"]
         newest = figures.get("newest_event_time")
@@ -62,14 +60,17 @@ def _shortened(reason: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 2] + ".."
 
 
-def sum_of(figures: Mapping[str, Any]) -> str:
-    """How the rows that came in add up: what a newer trace superseded is a duplicate of what that
-    one says again."""
-    count = {name: int(figures.get(name) or 0) for name in COUNTED}
+def _repeated(count: Mapping[str, int]) -> str:
+    """What a newer trace superseded is a duplicate of what that one says again."""
     superseded = f" ({count['superseded']} superseded)" if count["superseded"] else ""
-    duplicates = count["duplicates"] + count["superseded"]
+    return f"{count['duplicates'] + count['superseded']} duplicates{superseded}"
+
+
+def sum_of(figures: Mapping[str, Any]) -> str:
+    """How the rows that came in add up."""
+    count = {name: int(figures.get(name) or 0) for name in COUNTED}
     return (
         f"in all: {counted(count['rows_in'], 'row')} = {count['applied']} applied + "
-        f"{duplicates} duplicates{superseded} + {count['quarantined']} quarantined + "
+        f"{_repeated(count)} + {count['quarantined']} quarantined + "
         f"{count['held']} held; {count['findings']} findings"
     )

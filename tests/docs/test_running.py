@@ -3,6 +3,7 @@
 import re
 import shlex
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from replication import submit
+from replication.paths import how_to_install
 from replication.quality import command as quality
 from replication.spark import (
     failures,
@@ -32,6 +34,20 @@ PARSERS = {
     "replication-report": incident_page.parser, "replication-maintain": maintain.parser,
     "replication-views": views.parser,
 }  # fmt: skip
+
+
+def test_nobody_is_sent_to_a_registry_for_a_name_that_is_not_ours() -> None:
+    """Whoever registers it would be run by every reader of such a line."""
+    places = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *ROOT.glob("replication/**/*.py")]
+    asked = re.compile(r"""pip install .*['" ]replication-analyzer\b""")
+    assert [str(p) for p in places if asked.search(p.read_text(encoding="utf-8"))] == []
+    made, installed = PAGE.partition("## The wheel")[2].partition("```\n")[2].splitlines()[:2]
+    assert "-w dist ." in made
+    extras = set(re.findall(r"\w+", installed.rpartition("[")[2]))
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert extras <= known.keys()
+    for message in [made.removeprefix("pip "), installed.rpartition(" ")[2]]:
+        assert message in how_to_install(",".join(["spark", "quality"]))
 
 
 def blocks(kind: str) -> list[str]:
@@ -87,6 +103,19 @@ def test_manifests_name_what_they_mount_and_claim() -> None:
         named = {v["persistentVolumeClaim"]["claimName"] for v in volumes.values()
                  if "persistentVolumeClaim" in v}  # fmt: skip
         assert named <= claims
+
+
+@pytest.mark.parametrize("name", pods())
+def test_a_pod_meets_the_restricted_pod_security_standard(name: str) -> None:
+    pod = pods()[name]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert pod["automountServiceAccountToken"] is False
+    for each in pod["containers"]:
+        own = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        assert each["securityContext"] == own
+    allowed = {"persistentVolumeClaim", "secret", "emptyDir", "configMap"}
+    assert {kind for v in pod["volumes"] for kind in v} <= allowed | {"name"}
 
 
 @pytest.mark.parametrize("name", pods())

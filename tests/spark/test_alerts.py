@@ -26,6 +26,7 @@ from replication.spark.alerts import Answer, Outbox, alerts_of, payload
 from replication.spark.event_files import SourceError
 from replication.spark.metrics import Metrics
 from replication.spark.progress import Progress
+from replication.spark.topic_partition_ids import INCIDENT_MARK
 from tests.protocol.judgement.test_risk_rows import row as danger
 from tests.quality.test_outcomes import outcome as quality_outcome
 
@@ -130,6 +131,19 @@ def test_a_danger_warns_at_once_and_is_critical_when_it_stands() -> None:
     }
     assert said(answered(at_risk(over=True), clock=old)) == set()
     assert said(answered(at_risk(tier="undetermined"), clock=old)) == set()
+
+
+def test_the_page_names_the_labels_of_the_webhook() -> None:
+    page = (project_root() / "docs" / "alerts.md").read_text(encoding="utf-8")
+    told = page.partition("The webhook's labels are ")[2].partition("None has")[0]
+    answer = answered(
+        at_risk(), loss_ledger=[loss()], verdicts=[verdict("leader_in_isr", "VIOLATED")]
+    )
+    answer.silent = {"Id-1": {2: "nothing came from it after noon"}}
+    answer.put("loss_ledger", f"{NAME}{INCIDENT_MARK}monday", [loss()])
+    labels = {name for alert in alerts_of(answer) for name in alert.labels}
+    assert "incident" in labels
+    assert set(re.findall(r"`(\w+)`", told)) == {*labels, "severity"}
 
 
 def test_losses_and_other_broken_promises() -> None:
@@ -328,6 +342,16 @@ def test_metrics_are_by_cluster_and_topic_and_go_when_they_no_longer_hold() -> N
 def test_how_many_are_gone_may_not_be_known_that_they_are_is() -> None:
     text = metrics_of(answered(loss_ledger=[loss(records=None)]))
     assert re.search(r'^replication_records_gone\{.*partition="3".*\} 1.0$', text, re.M)
+
+
+def test_what_a_newer_trace_superseded_counts_as_a_duplicate_as_in_the_jobs_lines() -> None:
+    metrics, said = Metrics(), io.StringIO()
+    figures = {"rows_in": 38, "applied": 14, "superseded": 23, "duplicates": 1, "held": 0}
+    metrics.progress("fold", 7, figures, 1.0)
+    Progress(said).report("fold", 7, figures)
+    assert "38 in, 14 applied, 24 duplicates (23 superseded), 0 quarantined" in said.getvalue()
+    count = {name: c.labels("fold")._value.get() for name, c in metrics.rows.items()}
+    assert count == {"rows_in": 38, "applied": 14, "duplicates": 24, "quarantined": 0}
 
 
 def test_a_scrape_finds_what_holds_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:

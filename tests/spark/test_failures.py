@@ -2,6 +2,7 @@
 
 import errno
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,13 @@ def test_every_job_ends_so(job: Path) -> None:
             "job.py: IOException: No space left on device; start it again when that is mended",
         ),
         (
+            "[STREAM_FAILED] Query [id = c1f9, runId = 9bb9] terminated with exception: "
+            "java.io.IOException: No space left on device SQLSTATE: XXKST",
+            5,
+            "job.py: IOException: No space left on device; start it again when that is mended; "
+            "free: ",
+        ),
+        (
             "[STREAM_FAILED] Query terminated\nModuleNotFoundError: No module named 'pandas'",
             4,
             "job.py: a defect of this tool: ModuleNotFoundError: No module named 'pandas'",
@@ -134,6 +142,24 @@ def test_the_last_line_names_the_cause_and_the_status_its_kind(
     out = io.StringIO()
     assert failed("job.py", RuntimeError(text), out) == status
     assert told in out.getvalue().splitlines()[-1]
+
+
+def test_of_a_full_disk_the_room_in_each_folder_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(argv: list[str]) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    given = ["jobs/stream.py", "--tables=/proc/tables", "--checkpoint-dir", str(tmp_path / "ck"),
+             "--out", "hdfs://namenode/out", "--source", str(tmp_path / "events")]  # fmt: skip
+    monkeypatch.setattr("sys.argv", given)
+    assert exit_status(full, given) == 5
+    room = capsys.readouterr().err.partition("; free: ")[2]
+    assert room.startswith("0 MB in /proc/tables (--tables), ")
+    assert re.findall(r" MB in (.*?) \(", room) == [
+        "/proc/tables", str(tmp_path / "ck"), str(tmp_path)
+    ]  # fmt: skip
 
 
 def test_a_full_disk_is_told_from_a_folder_that_cannot_be_used() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from replication.evidence.shipping.live_join import Joined, named
 from replication.protocol.judgement.bounded import fold_all
 from replication.spark.alerting import Alerting, Channels
 from replication.spark.event_files import SourceError
-from replication.spark.live import Live, ShippedSource
+from replication.spark.live import Live, ShippedSource, from_the_future, newest_lines
 from replication.spark.maintain import Kept
 from replication.spark.progress import Progress
 from replication.spark.stream import kafka_options
@@ -34,6 +35,7 @@ def said_of(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 def test_shipped_lines_end_in_the_verdicts_of_an_import(spark: SparkSession, folder: Path) -> None:
     sent = sent_of(INCIDENT)
     junk = b'{"level": "info", "nothing": "here"}'
+    ahead = json.loads(sent[-1]) | {"message": "[2099-11-20 15:20:00,000] INFO nothing (kafka.x)"}
     half = len(sent) // 2
     source = ShippedSource(folder / "in", FieldNames(one_cluster="orders"), {"orders": "Id-1"})
     receiver = Receiver(refuse=100)
@@ -85,8 +87,13 @@ def test_shipped_lines_end_in_the_verdicts_of_an_import(spark: SparkSession, fol
     assert "1 file of joined lines' events deleted" in told
     assert "live: 2 notes of what was read joined into one" in told
     assert len(list(written.glob("*.jsonl"))) == 1
-    (folder / "in" / "c.jsonl").write_bytes(sent[0] + b"\n")
-    assert "1 line = " in run_stream(spark, folder, source=source)
+    (folder / "in" / "c.jsonl").write_bytes(sent[0] + b"\n" + json.dumps(ahead).encode() + b"\n")
+    told = alerting()
+    said = run_stream(spark, folder, source=source, alerting=told)
+    assert "2 lines = " in said
+    assert "a line of 2099-11-20 (UTC) is later than now" in said
+    newest = told.metrics.newest.labels("Id-1", "orders")._value.get()
+    assert time.time() - 600 < newest <= time.time()
     assert said_of(rows(spark, folder / "tables", "verdicts")) == said_of(expected)
 
 
@@ -102,6 +109,24 @@ def test_a_note_is_said_again_only_when_it_has_changed(tmp_path: Path) -> None:
     assert live.news(Joined(taken, notes=[other], silent=silent)) == [f"note: {other}"]
     assert live.news(Joined(taken)) == []
     assert live.news(Joined(taken, notes=[note])) == [f"note: {note}"]
+
+
+def test_a_line_from_the_future_hides_no_silence() -> None:
+    now, year_2099 = 1_700_000_000.0, 4_098_871_200_000
+    before = {
+        "orders/kafka-1": {"log": 1_699_999_000_000, "every": 60_000},
+        "orders/kafka-2": {"log": year_2099, "digest": 1_699_998_000_000},
+        "other/kafka-1": {"log": year_2099},
+    }
+    assert newest_lines(before, {}, now) == {"orders": 1_699_999_000.0}
+    came = {"other/kafka-1": {"log": year_2099}, "orders/kafka-2": {"log": 1_699_999_500_000}}
+    assert newest_lines(before, came, now) == {"orders": 1_699_999_500.0, "other": now}
+    taken: Any = None
+    told = from_the_future(Joined(taken, heard=before), now)
+    assert [line.partition(":")[0] for line in told] == ["orders/kafka-2", "other/kafka-1"]
+    assert "2099-11-20" in told[0]
+    near = {"orders/kafka-1": {"log": int((now + 60) * 1000)}}
+    assert from_the_future(Joined(taken, heard=near), now) == []
 
 
 def test_secrets_come_from_a_file_or_the_environment(

@@ -252,8 +252,14 @@ def test_metrics_listen_where_they_are_told_to() -> None:
     "given",
     ["prometheus=", "prometheus=0", "prometheus=65536", "prometheus=x", "prometheus=-1",
      "prometheus=\u00b2", "prometheus=9464:", "prometheus", "webhook=file:///etc/hostname",
-     "webhook=ftp://h/", "webhook=//h", "webhook=", "pager=1", "webhook=${NOT_THERE}"],
+     "webhook=ftp://h/", "webhook=//h", "webhook=", "pager=1", "webhook=${NOT_THERE}",
+     "webhook=http://user:s3cret@h/hook", "webhook=https://s3cret@h:8080"],
 )  # fmt: skip
 def test_what_is_no_place_to_tell_is_refused_at_the_start(given: str) -> None:
-    with pytest.raises(SourceError):
+    with pytest.raises(SourceError) as refused:
         channels_of([given], {})
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_sign_of_users_behind_the_host_names_no_user() -> None:
+    assert channels_of(["webhook=http://h/@team?to=a@b"]).webhook == "http://h/@team?to=a@b"
