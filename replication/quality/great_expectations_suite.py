@@ -316,7 +316,17 @@ def _pin(asset: Any, versions: Mapping[str, int]) -> None:
 
 def _not_run(suite: str, what: str, severity: str, error: Exception) -> Own:
     said = f"{what}: {_first_line(error)}"
-    return Own(suite, "runs", severity, False, 1, 0.0, "It can be run.", (said,), False)
+    return Own(
+        suite,
+        "runs",
+        severity,
+        False,
+        1,
+        0.0,
+        "This checkpoint can be read and run.",
+        (said,),
+        False,
+    )
 
 
 def _first_line(error: object) -> str:

@@ -31,6 +31,10 @@ class CausePage:
     look_at: str
 
 
+HOLDS_WHEN = (
+    "every history that fits the evidence keeps it; where `assuming` of the verdict is not empty, "
+    "every history that fits what is named there, too"
+)
 CAUSES = {
     "unclean_election": CausePage(
         "a replica that was not in sync was elected while a member of the ISR had the record",
@@ -187,7 +191,10 @@ def explained(word: str) -> str | None:
     pages += [_of_assumption(ASSUMPTIONS[word])] if word in ASSUMPTIONS else []
     for column, meanings in VALUES.items():
         if word in meanings:
-            pages.append(_page(f"{word}: {_a(column)}", ("it means", meanings[word])))
+            said = [("it means", meanings[word])]
+            if column == "invariant":
+                said = [("VIOLATED when", meanings[word]), ("HOLDS when", HOLDS_WHEN)]
+            pages.append(_page(f"{word}: {_a(column)}", *said))
     tables, columns, said_of = _schemas()
     if word in tables:
         asked = ("ask", f"SELECT * FROM {word}")
