@@ -3,6 +3,7 @@
 import argparse
 import io
 import json
+import re
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -250,6 +251,11 @@ def test_what_is_piped_in_is_read_like_a_file(
         assert said.out.startswith("10 records lost in t-0")
         assert "standard input/evidence/broker-1/disk-before-restart/t-0" in said.out
         assert "replication-analyzer decide -" in said.out
+        packed.seek(0)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(packed))
+        [proof] = re.findall(r"replication-analyzer explain (\w+) -", said.out)
+        assert main(["explain", proof, "-"]) == 0
+        assert "\n     | [" in capsys.readouterr().out, "the lines are quoted"
     elif piped == "a log":
         assert status == 3
         assert "standard input, line " in said.out

@@ -7,7 +7,7 @@ by what is missing, and the assumptions that verdicts make in its place.
 from typing import Any
 
 from replication.protocol.histories.assumptions import ASSUMPTIONS
-from replication.reports.headline import how_to_get, matters
+from replication.reports.headline import how_to_get, is_open, matters
 
 ACKNOWLEDGEMENTS = "an acknowledgement log of the producers"
 _WORTH_HAVING = (
@@ -23,7 +23,7 @@ def manifest(answer: dict[str, Any]) -> dict[str, Any]:
     """
     gaps = {what: _gap(what) for what in _not_here(answer)}
     for verdict in answer["verdicts"]:
-        if verdict["verdict"] == "UNKNOWN":
+        if is_open(verdict):
             for what in verdict["settled_by"]:
                 # The reason why what is here of it is not enough may follow in brackets.
                 known = next((name for name in gaps if what.startswith(f"{name} (")), what)

@@ -330,10 +330,10 @@ def _not_run(suite: str, what: str, severity: str, error: Exception) -> Own:
 
 
 def _first_line(error: object) -> str:
-    wrong = getattr(error, "errors", None)
-    if callable(wrong):
-        # pydantic: the first line of its text only counts what is wrong.
-        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in wrong())
+    if type(error).__name__ == "ValidationError" and callable(getattr(error, "errors", None)):
+        # pydantic's, of either version: the first line of its text only counts what is wrong.
+        wrong = [(each.get("loc", ()), each.get("msg")) for each in error.errors()]  # type: ignore[attr-defined]
+        return "; ".join(f"{'.'.join(map(str, where))}: {what}" for where, what in wrong)
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 

@@ -26,6 +26,7 @@ from replication.recovery.groups.affected_groups import GROUPS, group_names
 from replication.recovery.groups.affected_transactions import TRANSACTIONS
 from replication.recovery.rows_out import KEYS, RECORDS
 from replication.reports.event_words import offset_range
+from replication.reports.headline import is_open
 from replication.reports.inventory_words import counted
 from replication.reports.safe_text import plain
 
@@ -147,14 +148,14 @@ def _lines(result: Recovery, answer: dict[str, Any], folder: Path) -> Iterator[s
         {
             f"{v['topic']}-{v['partition']}"
             for v in answer["verdicts"]
-            if v["verdict"] == "UNKNOWN" and v["invariant"] in DECIDING
+            if is_open(v) and v["invariant"] in DECIDING
         }
     )
     if unknown:
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
         yield (
             f"More may be lost than the ledger names in {', '.join(unknown[:5])}{more}: "
-            "`diagnose` is UNKNOWN there and says what would settle it."
+            "`diagnose` does not decide all of it there, and says what would settle it."
         )
 
 

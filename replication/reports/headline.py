@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from replication.reports.assumption_words import taking_it_that
-from replication.reports.vocabulary import offsets
+from replication.reports.vocabulary import offsets, sides
 
 # What decides whether something is wrong; what clients saw matters where it was handed over.
 DECIDING = ("committed_records_survive", "log_matching")
@@ -74,9 +74,11 @@ def why_open(verdict: dict[str, Any]) -> str:
     if verdict["verdict"] == "UNKNOWN" or told is None:
         return str(verdict["reason"])
     first, end = told["first_offset"], told["end_offset"]
+    where = f"from offset {first} on" if end is None else offsets(first, end)
+    kept, broken = (side[0].lower() + side[1:] for side in sides(verdict["invariant"]))
     return (
-        f"{'from offset ' + str(first) + ' on' if end is None else offsets(first, end)}, beside "
-        "what is shown above: two histories fit the evidence, and only one keeps these records"
+        f"{where}, beside what is shown above: two histories fit the evidence; in one {kept}, in "
+        f"the other {broken}"
     )
 
 

@@ -268,6 +268,7 @@ def test_no_rule_of_the_owners_costs_another_its_result(
     }.items():
         (text,) = said[key]
         assert words in text
+        assert "validation error" not in text
         assert "\n" not in text
 
 

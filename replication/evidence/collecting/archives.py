@@ -91,8 +91,8 @@ class Unpacked:
     def real(self, path: str) -> Path:
         """Where the file lies that a user knows by that path."""
         for archive, folder in self.folders.items():
-            if path == str(archive) and folder.is_file():
-                return folder
+            if path == str(archive):
+                return self.real(str(folder))
             if path.startswith(f"{archive}/"):
                 return self.real(str(folder)) / path[len(str(archive)) + 1 :]
         return Path(path)

@@ -219,17 +219,18 @@ def read_all(
     roots: list[Path], spread: Spread, facts_folder: Path | None, told: Told
 ) -> Collection:
     """Everything at or below roots, read; whose it is comes later. The root `-` is what comes in on
-    standard input.
+    standard input, unless a file has that name.
 
     Raises NoEvidence when a path does not exist.
     """
+    is_piped = PIPED in roots and not PIPED.exists()
     for root in roots:
-        if root != PIPED and not root.exists():
+        if not root.exists() and not (is_piped and root == PIPED):
             raise NoEvidence(f"{root}: no such file or folder")
     place = TemporaryDirectory(prefix="replication-analyzer-", dir=facts_folder)
     result = Collection(unpacked=Unpacked(Path(place.name).resolve()), workplace=place)
     result.time_zone, result.all_producers = told.time_zone, told.all_producers
-    if PIPED in roots:
+    if is_piped:
         piped = result.unpacked.receive(sys.stdin.buffer, "standard input")
         roots = [piped if root == PIPED else root for root in roots]
     found = Found(files=laid_out.files(roots)) if told.laid_out else find(roots, result.unpacked)

@@ -63,6 +63,7 @@ def walk(
             known[before] = frozenset(after for at in reached for after in accept(step, at))
             effort.spend(len(reached))
         states = known[before]
+        effort.spend(1)
     ends = set(states) if at_rest and steps else _with_moves(states, moves)
     effort.spend(len(ends))
     return ends
