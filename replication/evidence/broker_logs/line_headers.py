@@ -11,6 +11,7 @@ HEADER_PATTERN = (
     rb"(?:\[(?!\d{4}-)(?P<thread>[^\]\n]*)\][ \t]+)?" + LEVEL + rb"[ \t:]+"
 )
 HEADER = re.compile(HEADER_PATTERN)
+HEADER_BEGINS = frozenset((b"[", *(b"%d" % digit for digit in range(10))))
 _KAFKAS_MINUTE = re.compile(rb"\[(\d{4}-\d\d-\d\d) (\d\d:\d\d):")
 _LEVELS = frozenset(LEVELS)
 _SPACES = (b"", b" ", b":")

@@ -2,13 +2,14 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from io import BytesIO
 from pathlib import Path
 
 from replication.evidence.broker_logs.json_lines import json_line_fields
-from replication.evidence.broker_logs.line_headers import HEADER
+from replication.evidence.broker_logs.line_headers import HEADER, HEADER_BEGINS
 from replication.evidence.broker_logs.line_wrappers import (
     COLOURS,
     DockerJson,
@@ -44,7 +45,6 @@ _MOSTLY_ENOUGH = (1 << 17, None)
 # Where three quarters of so many lines are in one form, most of the others are.
 _FEW = 64
 _FORMS = ("brackets", "logger_first", "no_logger")
-_BEGINNINGS = frozenset((b"[", *(b"%d" % digit for digit in range(10))))
 _BROKER_LOGGER = re.compile(
     r"^(?:state\.change\.logger|kafka\.(?!examples|javaapi|consumer|producer|mirrormaker|etl)[\w.$]+"
     r"|org\.apache\.kafka\.(?:controller|server|storage|image|raft|metadata|coordinator|network|queue)"
@@ -141,7 +141,7 @@ def _first_lines(sample: bytes) -> list[bytes]:
 def _form_of(lines: list[bytes]) -> str | None:
     """Which of the forms most lines with a header are in."""
     # A header begins like this; beneath a line there are often a hundred of a stack.
-    begun = [line for line in lines if line[:1] in _BEGINNINGS]
+    begun = [line for line in lines if line[:1] in HEADER_BEGINS]
     counts = _forms(begun[:: max(1, len(begun) // _FEW)])
     if not counts or max(counts.values()) * 4 < counts.total() * 3:
         counts = _forms(begun)
@@ -211,17 +211,22 @@ def looks_like_broker_log(path: Path) -> bool:
     transform = layout.transform(None)
     if transform:
         sample = transform(sample if sample.endswith(b"\n") else sample + b"\n")
-    lines = (line for line in BytesIO(sample) if layout.form == "json" or _may_be_brokers(line))
-    return any(_is_broker_line(line, layout.form) for line in lines)
+    if layout.form == "json":
+        return any(_is_broker_line(line, "json") for line in BytesIO(sample))
+    return any(_is_broker_line(line, layout.form) for line in _may_be_brokers(sample))
 
 
-def _may_be_brokers(line: bytes) -> bool:
-    """Whether a line has what `_is_broker_line` asks for, wherever it is."""
-    return (
-        b"kafka." in line
-        or b"state.change.logger" in line
-        or BROKERS_PREFIX_BYTES.search(line) is not None
-    )
+def _may_be_brokers(text: bytes) -> Iterator[bytes]:
+    """The lines that may have what `_is_broker_line` asks for: a broker's logger, or a prefix."""
+    prefixed = BROKERS_PREFIX_BYTES.search(text) is not None
+    for line in BytesIO(text):
+        if b"kafka." in line or b"state.change.logger" in line:
+            logger = trailing_logger(line.rstrip(), 0)
+            if logger is None or _kind_of_name(logger)[0]:
+                yield line
+                continue
+        if prefixed and BROKERS_PREFIX_BYTES.search(line):
+            yield line
 
 
 def _is_broker_line(line: bytes, form: str) -> bool:

@@ -17,6 +17,7 @@ LOGGER_FIRST = re.compile(
 TRAILING_LOGGER = re.compile(
     rb"[ \t]\((?P<logger>[\w.$]+)(?::\d+)?\)(?: \[(?P<thread>[^\]\n]*)\])?[\"',;]*\s*$"
 )
+_BEHIND_A_LOGGER = frozenset((b")", b"]", b'"', b"'", b",", b";"))
 
 # What brokers begin their messages with, behind whatever other layouts put in front.
 WRITER_IN_BRACKETS = (
@@ -113,6 +114,11 @@ def without_logger(line: bytes, begin: int) -> tuple[bytes, str | None, str | No
     return line[begin : trailing.start()], logger, thread_of(trailing)
 
 
+def ends_without_logger(line: bytes) -> bool:
+    """Whether a look at its last byte tells that no logger ends the line."""
+    return line.rstrip()[-1:] not in _BEHIND_A_LOGGER
+
+
 def trailing_logger(line: bytes, begin: int) -> bytes | None:
     """The whole name of the logger that is behind the message which begins there."""
     if line.endswith(b")"):
@@ -120,6 +126,8 @@ def trailing_logger(line: bytes, begin: int) -> bytes | None:
         name = line[place + 2 : -1]
         if place >= 0 and (name in _short_names or _LOGGER_NAME.fullmatch(name)):
             return name
+    elif ends_without_logger(line):
+        return None
     trailing = TRAILING_LOGGER.search(line, begin)
     return None if trailing is None else trailing["logger"]
 

@@ -7,10 +7,10 @@ begins the next they were broken between words, and a blank was there. Of others
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import compress, pairwise
 
-from replication.evidence.broker_logs.line_headers import HEADER
-from replication.evidence.broker_logs.loggers_in_lines import TRAILING_LOGGER
+from replication.evidence.broker_logs.line_headers import HEADER, HEADER_BEGINS
+from replication.evidence.broker_logs.loggers_in_lines import ends_without_logger, trailing_logger
 
 # A log line is broken into at most so many, the dump of a broker's settings into more.
 _MOST_PARTS = 40
@@ -85,12 +85,16 @@ class WholeLines:
 def whole_lines(lines: list[bytes]) -> WholeLines | None:
     """What makes the lines of a file whole that begins with these; None where none are broken, or
     where it does not show how they were."""
-    broken = list(_broken(lines))
+    headed = [line[:1] in HEADER_BEGINS and HEADER.match(line) is not None for line in lines]
+    headers = list(compress(lines, headed))
+    # A line that was broken ends without its logger, mostly without what is behind one, too.
+    if sum(map(ends_without_logger, headers)) < _BROKEN * len(headers) or not headers:
+        return None
+    broken = list(_broken(lines, headed))
+    if not broken or len(broken) < _BROKEN * len(headers):
+        return None
     first = [len(parts[0]) for parts in broken]
     later = [len(part) for parts in broken for part in parts[1:-1]]
-    headers = [line for line in lines if HEADER.match(line)]
-    if not first or len(first) < _BROKEN * len(headers):
-        return None
     widths = max(first), max(later or first)
     if sum(len(line) > widths[0] for line in headers) > _LONGER * len(headers):
         return None
@@ -116,18 +120,21 @@ def _goes_on(line: bytes) -> bool:
 
 def _ends(line: bytes) -> bool:
     """Whether a log line ends here, with its logger: a message may have a word in brackets."""
-    found = TRAILING_LOGGER.search(line, max(0, len(line) - _LONGEST_LOGGER))
-    return found is not None and b"." in found["logger"]
+    logger = trailing_logger(line, max(0, len(line) - _LONGEST_LOGGER))
+    return logger is not None and b"." in logger
 
 
-def _broken(lines: list[bytes]) -> Iterator[list[bytes]]:
-    """The log lines, but for dumps, that end with their logger in a later line, by their parts."""
+def _broken(lines: list[bytes], headed: list[bool]) -> Iterator[list[bytes]]:
+    """The log lines, but for dumps, that end with their logger in a later line, by their parts.
+    headed: which lines begin with a header."""
     parts: list[bytes] = []
-    for line in lines:
-        if HEADER.match(line):
-            parts = []
-        if parts or (_goes_on(line) and not _DUMP.search(line)):
-            parts.append(line)
-        if len(parts) > 1 and (_ends(b" " + line) or _ends(b"".join(parts[-2:]))):
+    for line, is_header in zip(lines, headed, strict=True):
+        if is_header:
+            parts = [] if _ends(line) or _DUMP.search(line) else [line]
+            continue
+        if not parts:
+            continue
+        parts.append(line)
+        if _ends(b" " + line) or _ends(b"".join(parts[-2:])):
             yield parts
             parts = []

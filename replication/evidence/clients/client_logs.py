@@ -8,6 +8,7 @@ number; nothing is dropped in silence. A file that is nearly an acknowledgement 
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -268,6 +269,7 @@ def _nearly_acknowledged(known: frozenset[str]) -> str | None:
     )
 
 
+_ARRAY_OF_OBJECTS = re.compile(r"\[\s*(?:\{|$)")
 # So many blank lines may be before what a file holds.
 _MOST_BLANK = 10_000
 
@@ -279,7 +281,7 @@ def _is_array_of_acknowledgements(path: Path) -> bool:
         if isinstance(line, Unreadable) or (number > _MOST_BLANK and not head):
             return False
         head = (head + line).lstrip()
-        if head and not head.startswith("["):
+        if head and not _ARRAY_OF_OBJECTS.match(head):
             return False
         if len(head) > _LONGEST_BEGINNING:
             break
