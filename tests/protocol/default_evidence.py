@@ -135,13 +135,20 @@ def withholdings(story: Story) -> Iterator[Withheld]:
             yield a | b
 
 
-def evidence(story: Story, withheld: Withheld) -> tuple[ev.Fact, ...]:
-    """The facts that an importer would make of what is left when these artefacts are withheld."""
+def evidence(story: Story, withheld: Withheld, lines_from: int = 0) -> tuple[ev.Fact, ...]:
+    """The facts that an importer would make of what is left when these artefacts are withheld.
+    lines_from: which of what is left is the first that lines of brokers tell."""
     logs = {f"log {r}" for r in story.replicas}
     gone = set(withheld)
     if logs <= gone and story.controller == "zookeeper":
         gone.add("controller")  # There its words are a broker's lines.
-    left = [x for x in story.left if x.artefact not in gone]
+    told_by_lines = {*logs, "controller"} if story.controller == "zookeeper" else logs
+    before = {x.artefact for x in story.left[:lines_from]} & told_by_lines
+    left = [
+        x
+        for number, x in enumerate(story.left)
+        if x.artefact not in gone and (number >= lines_from or x.artefact not in told_by_lines)
+    ]
     described = story.described
     if logs <= gone:
         described = ev.PartitionDescribed(
@@ -162,7 +169,7 @@ def evidence(story: Story, withheld: Withheld) -> tuple[ev.Fact, ...]:
         facts.append(ev.CoverageDeclared("payloads", None, True))
     for subject, artefact in (("broker_log", "log"), ("log_directory", "directory")):
         facts += [
-            ev.CoverageDeclared(subject, r, True)
+            ev.CoverageDeclared(subject, r, f"{artefact} {r}" not in before)
             for r in story.replicas
             if f"{artefact} {r}" not in gone
         ]

@@ -104,7 +104,7 @@ class Search:
         """The states before the first leader epoch: nothing is there, or, where the evidence may
         begin in the midst of the partition's life, a record that was written before."""
         found = {At((0,) * len(self.brokers))}
-        if self.run.shown_at_first:
+        if self.run.written_before:
             for start in self._written_before():
                 found.add(start)
                 self.effort.spend(0, len(found) // 8)

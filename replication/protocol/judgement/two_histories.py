@@ -186,6 +186,8 @@ def _name(search: Search, record: int) -> str:
     epochs, labels = search.records.epochs, search.run.labels
     leader_epoch = epochs[record] if record < len(epochs) else None
     of = "" if leader_epoch is None else f" of leader epoch {leader_epoch}"
+    if leader_epoch is not None and leader_epoch < 0:
+        return "a record from before the evidence begins"
     if record > len(labels):
         return f"a record{of} that no evidence shows"
     same = [c for e, c in labels if e == leader_epoch]

@@ -56,6 +56,10 @@ def rests(world: World, chance: random.Random, count: int) -> Iterator[tuple[str
     kinds = list(withholdings(story))
     for withheld in [kinds[0], *chance.sample(kinds[1:], min(count, len(kinds) - 1))]:
         yield f"artefacts without {sorted(withheld)}", folded(evidence(story, withheld))
+    for _ in range(min(count, len(story.left))):
+        withheld, first = chance.choice(kinds), chance.randrange(len(story.left))
+        name = f"artefacts without {sorted(withheld)}, lines from {first} on"
+        yield name, folded(evidence(story, withheld, first))
 
 
 def outcome(truth: TrueStory, stretch: Stretch) -> tuple[str, int]:

@@ -132,3 +132,43 @@ def test_a_leader_epoch_far_above_the_others_leaves_a_bounded_gap() -> None:
     assert epochs[:6] == [0, 1, 2, 3, 4, 5]
     assert epochs[-4:] == [1_790_000_000 + n for n in (-1, 0, 1, 2)]
     assert len(epochs) < 2 * MOST_UNNAMED
+
+
+def _started(end: int, *, clean: bool = True) -> ev.Fact:
+    return ev.ReplicaStarted(1, 0, end, None, clean)
+
+
+def _led(leader_epoch: int, end: int, high_watermark: int = 0) -> ev.Fact:
+    return ev.BecameLeader(1, leader_epoch, end, high_watermark)
+
+
+def _followed(leader_epoch: int, end: int, high_watermark: int = 0) -> ev.Fact:
+    return ev.BecameFollower(1, leader_epoch, 2, end, high_watermark)
+
+
+BEGIN_LATE = {
+    "leads again": [_led(0, 6)],
+    "started and leads again": [_started(6), _led(0, 6)],
+    "crashed and leads again": [_started(6, clean=False), _led(0, 6), _started(4), _led(0, 4)],
+    "follows": [_started(6), _followed(0, 6)],
+    "leads a later epoch": [_led(3, 42, 42), ev.LeadershipRecorded(None, 4, (1,), 6)],
+    "leads, then follows": [_led(0, 6, 4), _followed(1, 6, 6)],
+    "high watermark first": [ev.CheckpointObserved(1, 5), _led(0, 6, 5)],
+    "cut first": [_followed(0, 6), ev.Truncated(1, None, 3, "leader_epoch")],
+}
+
+
+@pytest.mark.parametrize("release", [None, "0.10.2.2", "1.1.1", "2.1.0", "4.1.1"])
+@pytest.mark.parametrize("name", BEGIN_LATE)
+def test_lines_that_begin_in_the_midst_of_a_partitions_life_are_explained(
+    name: str, release: str | None
+) -> None:
+    controller = "kraft" if release == "4.1.1" else "zookeeper"
+    described = ev.PartitionDescribed((1, 2), 1, False, "delete", release, None, controller)
+    before = [] if release is None else [described]
+    for whole in (None, False, True):
+        covered = [] if whole is None else [ev.CoverageDeclared("broker_log", 1, whole)]
+        state = folded([*before, *covered, *BEGIN_LATE[name]])
+        for strict in (False, True):
+            stretches = Histories(state, strict=strict).stretches()
+            assert [s.first for s in stretches if s.contradicted] == []

@@ -180,7 +180,9 @@ class _Reader:
             return frozenset(named[False])
         # An answer to a client names a record that no copy shows: this one, or another.
         unseen = self.search.records.unseen
-        named[True] |= {n for (written_in, _), n in unseen.items() if written_in == record[0]}
+        windows, epoch = self.run.line.windows, record[0] or 0
+        before = not windows or epoch <= windows[0].leader_epoch
+        named[True] |= {n for (e, _), n in unseen.items() if e == record[0] or (before and e < 0)}
         return frozenset(named[True])
 
     def reads(self, at: At) -> bool:

@@ -53,9 +53,10 @@ class Run:
     which it may not have heard before it fetched in them. last_doubt: by place, the last leader
     epoch in which an item tells that the record may not be there. unseen: whether records that
     nothing shows are admitted there. committed_by: the leader epoch by whose end a leader's high
-    watermark was above the offset, as one above a higher offset shows. shown_at_first: a broker
-    whose lines are all here has the record by its first step already: the evidence begins in the
-    midst of a partition's life.
+    watermark was above the offset, as one above a higher offset shows. written_before: the evidence
+    begins in the midst of the partition's life, and a record may have been there by then: a broker
+    has it by its first step, and its lines are all here or nothing tells of the first leader epoch;
+    or nobody need show it.
     """
 
     def __init__(self, line: Timeline, offset: int, assumed: Assumed, *, unseen: bool) -> None:
@@ -76,7 +77,7 @@ class Run:
         self.followed_on: list[frozenset[int]] = []
         self.last_doubt: list[int] = []
         self.first_shown = 1 << 60
-        self.shown_at_first = False
+        self.written_before = line.begins_late and self.unseen
         self.readers: list[Items] = []
         for number in line.replicas:
             self._take(number)
@@ -148,8 +149,7 @@ class Run:
         final = items.final()
         if final is not None:
             self.final.append(Final(self.place[number], *final))
-        if number in line.covered:
-            self.shown_at_first |= shown_at_first(items)
+        self.written_before |= shown_at_first(items, by_copies=number in line.covered)
         self.readers.append(items)
         if line.fences_fetches:
             self.items.append(items)
@@ -171,7 +171,7 @@ class Run:
         """How many leader epochs there are before a step, a record or the start of an epoch tells
         something of the offset but that all logs end below."""
         known = [e for e in self.epochs[1:] if e is not None]
-        if self.shown_at_first or len(known) < len(self.labels):
+        if self.written_before or len(known) < len(self.labels):
             return 0
         told = [reader.index.first_epoch(self.offset) for reader in self.readers]
         windows = self.line.windows

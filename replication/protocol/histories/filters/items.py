@@ -287,10 +287,13 @@ _READ: dict[str, Callable[[Items, int, OwnStep], Item | None]] = {
 }
 
 
-def shown_at_first(items: Items) -> bool:
-    """Whether the first step that tells something of the offset tells that a record is there."""
+def shown_at_first(items: Items, *, by_copies: bool) -> bool:
+    """Whether the first step that tells something of the offset tells that a record is there.
+    by_copies: a copy may be that step."""
     for item in items.between(range(len(items.index.steps))):
         if item.kind in ("wrote", "fetched") or item.has is False:
+            return False
+        if item.kind == "copy" and not by_copies:
             return False
         if item.kind == "copy" and item.records is not None:
             return 0 not in item.records

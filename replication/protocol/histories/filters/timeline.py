@@ -127,6 +127,11 @@ class Timeline:
         """Whether fetches are known to carry the leader epoch (KIP-320)."""
         return self.kraft or (self.flags is not None and self.has("fetch_carries_leader_epoch"))
 
+    @property
+    def begins_late(self) -> bool:
+        """Whether nothing tells of the partition's first leader epoch: others wrote before."""
+        return not self.windows or self.windows[0].leader_epoch > 0
+
     def has(self, flag: str) -> bool:
         """Whether the release has a flag; an unknown release has the later rule."""
         return self.flags is None or self.flags.has(flag)
