@@ -320,12 +320,12 @@ def _attribute_dumps(result: Collection, roots: list[Path]) -> None:
         known.brokers.update(b.broker for b in history.brokers)
     for listed in result.log_dirs:
         known.homes.setdefault(listed.directory, set()).add(listed.broker)
-    by_file: dict[Path, list[SegmentDump]] = {}
+    by_part: dict[tuple[Path, int | None], list[SegmentDump]] = {}
     for segment in result.found_dumps:
-        by_file.setdefault(segment.path, []).append(segment)
-    for path, segments in by_file.items():
+        by_part.setdefault((segment.path, segment.headed), []).append(segment)
+    for (path, headed), segments in by_part.items():
         homes = {str(PurePosixPath(s.directory).parent) for s in segments}
-        owner = known.owner(shown(path), homes)
+        owner = known.owner(shown(path), homes, headed)
         if isinstance(owner, Owner):
             result.dumps.append(BrokerDump(owner.broker, owner.cluster_id, segments))
             if owner.known_by != "the evidence beside it":

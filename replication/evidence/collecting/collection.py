@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ from replication.evidence.collecting.finding import (
     is_of_distribution,
     why_ignored,
 )
+from replication.evidence.collecting.headings import Heading, broker_above
 from replication.evidence.collecting.installations import read_again, with_writers
 from replication.evidence.collecting.several_outputs import outputs_of
 from replication.evidence.event_dumps import is_event_dump
@@ -405,6 +406,8 @@ def _take_outputs(
             reading = Collection()
             _take_client_log(part, names, reading)
             result.take(reading)
+        elif kind == several_outputs.DUMP:
+            _take_dumps(part, several_outputs.headings_of(path, outputs), result)
         elif kind in _PRINTED:
             _take_tool(part, _PRINTED[kind], result)
         elif kind == several_outputs.DESCRIBE:
@@ -459,14 +462,19 @@ def _take_tool(path: Path, output: str, result: Collection) -> None:
     if output == METADATA_DUMP:
         result.metadata_dumps.append(read_metadata_dump(path))
     elif output == DUMP_LOG:
-        segments, unreadable, notes = read_dumped_segments(path)
-        result.found_dumps += segments
-        result.unreadable += unreadable
-        result.notes += notes
+        _take_dumps(path, [], result)
     elif output == LOG_DIRS:
         _sort(read_log_dirs(path), result.log_dirs, result)
     elif output == METADATA_QUORUM:
         _sort(read_metadata_quorum(path), result.quorum, result)
+
+
+def _take_dumps(path: Path, named: list[Heading], result: Collection) -> None:
+    """Reads dumped segments. named: the headings among the text that they are in."""
+    segments, unreadable, notes = read_dumped_segments(path)
+    result.found_dumps += [replace(s, headed=broker_above(named, s.lines.start)) for s in segments]
+    result.unreadable += unreadable
+    result.notes += notes
 
 
 def _sort(read: Iterable[Any], kept: list[Any], result: Collection) -> None:

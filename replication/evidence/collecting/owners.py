@@ -49,11 +49,17 @@ class Surroundings:
     brokers: set[int] = field(default_factory=set)
     clusters: set[str] = field(default_factory=set)
 
-    def owner(self, path: Path, directories: Iterable[str]) -> Owner | str:
-        """The owner of a file, or why nobody can tell. directories: the log directories that its
-        content names."""
+    def owner(
+        self, path: Path, directories: Iterable[str], headed: int | None = None
+    ) -> Owner | str:
+        """The owner of a file or of a part of it, or why nobody can tell. directories: the log
+        directories that its content names. headed: the broker that a line above it names."""
         around = self._around(path)
         told = self._by_homes(set(directories))
+        if headed is not None:
+            if told not in (None, headed):
+                return f"the line above names broker {headed}, its content broker {told}'s path"
+            return self._in_cluster(headed, "", "the line above that names it")
         if around is not None and told is not None and around[0] != told:
             return f"it lies beside evidence of broker {around[0]} but names broker {told}'s path"
         if around is not None:

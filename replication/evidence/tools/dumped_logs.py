@@ -37,7 +37,7 @@ class SegmentDump:
 
     first_offset, end_offset: of the batches, None without one. base_offset: by the file's name.
     size: bytes up to the last batch, None where they cannot be known. holes: offsets that are not
-    in the log.
+    in the log. headed: the broker that a line above says it is of.
     """
 
     name: str
@@ -55,6 +55,7 @@ class SegmentDump:
     max_timestamp: int | None
     fingerprint: bytes
     has_keys: bool
+    headed: int | None = None
 
     @property
     def begin(self) -> int:

@@ -180,9 +180,12 @@ class _Reader:
             return frozenset(named[False])
         # An answer to a client names a record that no copy shows: this one, or another.
         unseen = self.search.records.unseen
-        windows, epoch = self.run.line.windows, record[0] or 0
-        before = not windows or epoch <= windows[0].leader_epoch
-        named[True] |= {n for (e, _), n in unseen.items() if e == record[0] or (before and e < 0)}
+        windows = self.run.line.windows
+        before = not windows or (record[0] or 0) <= windows[0].leader_epoch
+        named[True] |= {
+            n for (written_in, _), n in unseen.items()
+            if written_in == record[0] or (before and written_in < 0)
+        }  # fmt: skip
         return frozenset(named[True])
 
     def reads(self, at: At) -> bool:
