@@ -5,6 +5,7 @@ import pytest
 from tests.handed_over import OF_DUMPS, SHAPES, dumped, one_behind_the_other, outcome
 
 LOST, HEALTHY = "unclean_election__4.1.1", "healthy_rolling_restart__4.3.0"
+HEALTHY_TRACE = "healthy_rolling_restart__4.1.1__trace"
 
 
 @pytest.mark.parametrize(
@@ -15,6 +16,8 @@ LOST, HEALTHY = "unclean_election__4.1.1", "healthy_rolling_restart__4.3.0"
         (LOST, "acks and log in a file, cut"),
         (HEALTHY, "logs of containerd"),
         (HEALTHY, "logs rotated and packed"),
+        (HEALTHY_TRACE, "logs, the first half"),
+        ("chaos__2.8.2__seed36", "logs, the last half"),
     ],
 )
 def test_no_shape_makes_a_verdict_wrong(incident: str, shape: str) -> None:

@@ -26,6 +26,10 @@ from replication.protocol.ground.model import LAST_MOMENT
 _AT_LAST = float("inf")
 # Of a slot between two lives of a process (placement.py): nearer to the first one.
 _EARLY_IN_A_LIFE = 0.4
+# Fetches are made each half second, and a trace has their lines.
+TRACE_GOES_ON = 1_000
+_STOPS = ("stopping", "process_signalled", "broker_shutdown_granted")
+ENDS_FIRST = "its lines end before those of other brokers"
 # Only who holds a replica prints these of it.
 _OF_ITS_OWN = ("log_loaded", "became_leader", "became_follower", "leader_and_isr_received")
 
@@ -38,7 +42,7 @@ def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> It
         *[Entry(0, 0, 0, 0, d, None, "forensic", None) for d in _held_unassigned(evidence)],
         Entry(0, 0, 0, 0, evidence.described, None, "forensic", None),
         *[Entry(0, 0, 0, 0, c, None, "forensic", None) for c in declared_coverage(evidence)],
-        *[Entry(0, 0, 0, 0, c, None, "forensic", None) for c in _silent(evidence)],
+        *[Entry(0, 0, 0, 0, c, None, "forensic", None) for c in _silent(evidence, entries)],
         *entries,
         *[Entry(0, 0, 0, 0, d, None, "forensic", None) for d in _last_described(evidence)],
         Entry(0, 0, 0, 0, ev.InputEnded(), None, "forensic", None),
@@ -65,10 +69,29 @@ def _date(at: int | None) -> int | None:
     return at if at is not None and 0 <= at <= LAST_MOMENT else None
 
 
-def _silent(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
-    """Coverage ends where a broker's lines end: what it did since is missing."""
-    for broker in sorted(set(evidence.silent) & _hosts(evidence)):
-        yield ev.CoverageDeclared("replica_trace", broker, False, evidence.silent[broker])
+def _silent(evidence: PartitionEvidence, entries: list[Entry]) -> Iterator[ev.CoverageDeclared]:
+    """Coverage ends where a broker's lines end: what it did since is missing. A trace that no copy
+    and no stop ends, and others' steps go on behind it, ended before its broker did."""
+    copied = {copy.broker for copy in evidence.copies}
+    last: dict[int, Entry] = {}
+    for entry in entries:
+        broker = getattr(entry.fact, "replica", None)
+        if broker is not None:
+            last[broker] = entry
+    newest = max((e.at for e in last.values()), default=0)
+    for broker in sorted(_hosts(evidence)):
+        why, end = evidence.silent.get(broker), last.get(broker)
+        if why is None and end is not None and broker not in copied:
+            ended = _is_stopped(evidence, broker) or newest <= end.at + TRACE_GOES_ON
+            why = None if ended or not is_traced(evidence, broker) else ENDS_FIRST
+        if why is not None:
+            yield ev.CoverageDeclared("replica_trace", broker, False, why)
+
+
+def _is_stopped(evidence: PartitionEvidence, broker: int) -> bool:
+    """Whether a broker's lines end in a stop."""
+    kinds = (f.kind for f in reversed(evidence.lines.get(broker, [])))
+    return next((k for k in kinds if k in _STOPS or k == "process_started"), None) in _STOPS
 
 
 def _held_unassigned(evidence: PartitionEvidence) -> Iterator[ev.PartitionDescribed]:
