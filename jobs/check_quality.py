@@ -7,14 +7,15 @@ import sys
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replication.paths import project_root
 from replication.places import HadoopPath
-from replication.progress import doing, line_of, told
-from replication.quality import acceptances, checks, offline_docs, suites
+from replication.progress import doing, is_json, line_of, told
+from replication.quality import acceptances, checks, offline_docs, suites, verdict_sums
 from replication.quality.command import Every, parser
 from replication.quality.great_expectations_suite import Judge, ProjectError
 from replication.quality.metrics import Metrics
@@ -44,7 +45,7 @@ def main(argv: list[str]) -> int:
     if isinstance(flags.metrics, int) and flags.every is None:
         raise SuiteError("--metrics PORT: nobody is served without --every")
     folder = project_root() / "conf" / "expectations"
-    chosen = suites.load(folder, tuple(flags.suite), flags.expectations)
+    chosen = suites.load(folder, tuple(flags.suite), flags.expectations, flags.fail_on_unknown)
     acceptances.load(flags.accepted)  # What is wrong in it is said before Spark starts.
     spark = session.start("replication-analyzer quality", [flags.tables.absolute()])
     stop = Stop()
@@ -145,7 +146,8 @@ def _look(
     about = whose(found)
     rows = checks.result_rows(results, run, checked, at, about)
     expectation_results.append(found.store, rows)
-    metrics.show(results, about[0], at / 1000)
+    sums = verdict_sums.sums_of(found.frame("verdicts"), found.frame("replica_states"))
+    metrics.show(results, about[0], at / 1000, sums)
     told = acceptances.words(accepted, *checks.findings_of(results))
     print(checks.text(results, told))
     docs = judge.write_docs()
@@ -153,6 +155,9 @@ def _look(
         offline_docs.make_offline(site, offline_docs.whose_words(*about))
     if docs is not None:
         print(f"Data Docs: {docs}")
+    print(sums)
+    if is_json():
+        _say(str(sums), verdicts=sums.figures())
     return checks.exit_status(results)
 
 
@@ -163,8 +168,8 @@ def whose(found: Opened) -> tuple[list[str], list[str]]:
     return sorted(row[0]), sorted(row[1])
 
 
-def _say(text: str) -> None:
-    print(line_of(f"check_quality.py: {text}"), file=sys.stderr, flush=True)
+def _say(text: str, **figures: Any) -> None:
+    print(line_of(f"check_quality.py: {text}", **figures), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,12 @@ def parser() -> argparse.ArgumentParser:
         "anew at each look",
     )  # fmt: skip
     made.add_argument(
+        "--fail-on-unknown", action="store_true",
+        help="a verdict on committed or acknowledged records that is UNKNOWN, or was not judged, "
+        "makes the exit status 1, whichever suites are asked; without it such a verdict is printed "
+        "and fails nothing critical",
+    )  # fmt: skip
+    made.add_argument(
         "--read-files", action="store_true",
         help="first read every byte of the tables' files: one that is damaged is named with the "
         "remedy, though no expectation reads it (status 2)",

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from replication.evidence.event_dumps import write_events
 from replication.paths import project_root
-from replication.quality import checks, suites
+from replication.quality import checks, suites, verdict_sums
 from replication.quality.great_expectations_suite import Judge
 from replication.spark import views
 from tests.quality.conftest import events_of
@@ -44,3 +44,5 @@ def test_the_example_of_the_page_says_what_the_page_shows(
     results = checks.run(session, [suite], found.register(), Judge("own"))
     assert checks.text(results) == SAID.strip()
     assert checks.exit_status(results) == checks.EXIT_FAILED
+    sums = verdict_sums.sums_of(found.frame("verdicts"), found.frame("replica_states"))
+    assert f"```\n{sums}\n```" in PAGE
