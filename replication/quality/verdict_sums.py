@@ -67,7 +67,7 @@ def sums_of(verdicts: DataFrame, replica_states: DataFrame) -> Sums:
     rows = verdicts.filter(F.col("invariant").isin(*NAMES)).select(
         "topic_partition_id", "invariant", word.alias("word"), "not_supplied"
     )
-    # A row that stands twice is one verdict.
+    # A row that is there twice is one verdict.
     grouped = rows.distinct().groupBy("invariant", "word", "not_supplied").count().collect()
     counts: Counter[tuple[str, str]] = Counter()
     for row in grouped:

@@ -52,7 +52,7 @@ def test_the_sum_counts_every_invariant_of_every_partition_once(session: SparkSe
     state = next(iter(fold_all(events_of("unclean_election__4.1.1")))).state
     [reason] = {v["reason"] for v in undecided(state, "x").verdicts}
     told = [
-        *rows(0, "HOLDS"), rows(0, "HOLDS", run="again")[0],  # A row that stands twice.
+        *rows(0, "HOLDS"), rows(0, "HOLDS", run="again")[0],  # A row that is there twice.
         *rows(1, "VIOLATED")[:3], *rows(1, "UNKNOWN")[3:5],
         *rows(1, "UNKNOWN", not_supplied=True)[5:9],  # Two have no row.
         *rows(2, "UNKNOWN", reason=reason),
