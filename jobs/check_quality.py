@@ -137,9 +137,11 @@ def _look(
         files, size = read_whole(found.store, views.stored())
         print(f"files: {counted(files, 'file')}, {size:,} bytes read, none is damaged")
     doing("judging the suites")
-    names = found.register(KEPT_BELOW, "\n".join(suite.sql() for suite in chosen))
+    others = suites.not_chosen(flags.expectations, tuple(flags.suite))
+    names = found.register(KEPT_BELOW, "\n".join(suite.sql() for suite in [*chosen, *others]))
     accepted, today = acceptances.load(flags.accepted), datetime.now(UTC).date()
     results = checks.run(spark, chosen, names, judge, acceptances.in_force(accepted, today))
+    results += checks.unusable(spark, others, names)
     results += [checks.result_of(own) for own in judge.own(names, found.versions())]
     checked = (found.run, found.micro_batch_id)
     at = time.time_ns() // 1_000_000

@@ -77,6 +77,24 @@ def run(
         return [r for suite, listed in listed_of for r in _judged(suite, listed, judge)]
 
 
+def unusable(
+    spark: SparkSession, suites: Sequence[Suite], views: Mapping[str, str]
+) -> list[Result]:
+    """The expectations whose SQL Spark refuses, as not judged; nothing is asked of the tables.
+
+    Raises SuiteError where a suite names a table that there is not.
+    """
+    found = []
+    for suite in suites:
+        check_names(suite, views)
+        for each in suite.expectations:
+            try:
+                frame_of(spark, replace(suite, expectations=(each,)), views)
+            except REFUSALS as error:
+                found.append(_result(suite, each, f"cannot be judged: {refused(error)}"))
+    return found
+
+
 def _asked(
     spark: SparkSession, suite: Suite, views: Mapping[str, str], accepted: Collection[str]
 ) -> dict[str, Found]:

@@ -49,7 +49,8 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--suite", action="append", default=[], metavar="TABLE",
-        help="only this table's suite; may be given several times",
+        help="only this table's suite; may be given several times; in files of --expectations "
+        "that it leaves out, a misspelt table or column is told all the same",
     )  # fmt: skip
     made.add_argument(
         "--expectations", type=Path, metavar="DIR",

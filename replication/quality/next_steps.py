@@ -40,14 +40,17 @@ def notes_of(expectation: Expectation) -> list[str]:
     """Severity and next step in words that hold whatever comes out."""
     steps = after(expectation, "FINDING")
     told = f"Where it fails: {'; '.join(steps)}."
-    whose = " ".join(words for name, words in NAMED.items() if name in told)
     severity = f"Severity {expectation.severity}: {MEANS[expectation.severity]}."
-    return [severity, f"{told} {whose}".strip()]
+    return [severity, _with_names(told)]
+
+
+def _with_names(told: str) -> str:
+    return " ".join([told, *(words for name, words in NAMED.items() if name in told)])
 
 
 def described(expectation: Expectation, steps: list[str]) -> str:
     """An expectation with its severity, and where it failed what to do next: one text."""
     told = [f"{expectation.name}: {expectation.meaning} Severity: {expectation.severity}."]
     if steps:
-        told.append(f"Next: {'; '.join(steps)}.")
+        told.append(_with_names(f"Next: {'; '.join(steps)}."))
     return " ".join(told)

@@ -112,6 +112,14 @@ def load(
     return [s for s in always if s.expectations] + [s for s in found if s.table in only]
 
 
+def not_chosen(own: Path | None, only: tuple[str, ...]) -> list[Suite]:
+    """The suites of a folder of somebody's own whose tables are not among those to take: they are
+    not judged, but whether they could be is looked at. Raises SuiteError."""
+    if own is None or not only:
+        return []
+    return [suite_of(path) for table, path in _files(own).items() if table not in only]
+
+
 def _critical(expectation: Expectation) -> Expectation:
     is_chosen = expectation.name == DECIDED
     return replace(expectation, severity="critical") if is_chosen else expectation
