@@ -38,6 +38,12 @@ class Metrics:
             "or a defect of this tool left it open",
             ["tables", "invariant", "verdict"], registry=self.registry,
         )  # fmt: skip
+        self.in_vain = Gauge(
+            "replication_quality_look_failed",
+            "1: the last look could not be made, and all others are of the one before; 0: it was",
+            ["tables"], registry=self.registry,
+        )  # fmt: skip
+        self.in_vain.labels(tables).set(0)
         self.checked.labels(tables).set(time.time())
         self._told: set[tuple[str, ...]] = set()
         if isinstance(where, int):
@@ -61,6 +67,15 @@ class Metrics:
             count = sums.counts.get((invariant, verdict), 0)
             self.verdicts.labels(self.tables, invariant, verdict).set(count)
         self.checked.labels(self.tables).set(at)
+        self.in_vain.labels(self.tables).set(0)
+        self._write()
+
+    def look_failed(self) -> None:
+        """A look could not be made: what the last one said stays. OSError: as show."""
+        self.in_vain.labels(self.tables).set(1)
+        self._write()
+
+    def _write(self) -> None:
         if isinstance(self.where, Path):
             write_to_textfile(str(self.where), self.registry)
 
