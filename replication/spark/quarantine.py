@@ -1,7 +1,7 @@
 """What was refused on the way in: explained row by row, written with where it was and why."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
@@ -106,23 +106,25 @@ def write(
     store.append(TABLE, told(rows, writer, micro_batch_id), writer, micro_batch_id, "refused")
 
 
-def told_at_the_end(store: Store, runs: Collection[str], figures: Mapping[str, int]) -> str:
+def told_at_the_end(store: Store, runs: Mapping[str, str], figures: Mapping[str, int]) -> str:
     """How much of what came in is in quarantine, why most of it is, and the SQL that shows all; ""
-    where nothing is. figures: the sums of these runs."""
+    where nothing is. runs: query -> its run; figures: their sums."""
     rows, refused = figures["rows_in"], figures.get("quarantined", 0)
     if refused <= 0:
         return ""
-    of_runs = store.at_version(TABLE, store.version(TABLE)).filter(F.col("run").isin(*runs))
+    names, queries = sorted(set(runs.values())), sorted(runs)
+    whole = store.at_version(TABLE, store.version(TABLE))
+    of_runs = whole.filter(F.col("run").isin(*names) & F.col("query").isin(*queries))
     by_reason = of_runs.groupBy("reason").agg(F.sum("rows").alias("times"))
     most = by_reason.orderBy(F.desc("times"), F.asc("reason")).take(1)
     told = [f"; {r['times']} of them: {shortened(r['reason'], REASON_LENGTH)}" for r in most]
     share = f" ({100 * refused / rows:.2g} %)" if rows else ""
-    named = ", ".join(quoted(run) for run in sorted(set(runs)))
+    asked = [", ".join(map(quoted, each)) for each in (names, queries)]
     return (
         f"{refused} of {counted(rows, 'row')}{share} went to quarantine, and no answer rests on "
         f"them{''.join(told)}. NEXT  each reason, by SQL over the tables (docs/tables.md): SELECT "
         "reason_code, reason, origin, sum(rows) AS rows FROM quarantine "
-        f"WHERE run IN ({named}) GROUP BY ALL ORDER BY rows DESC"
+        f"WHERE run IN ({asked[0]}) AND query IN ({asked[1]}) GROUP BY ALL ORDER BY rows DESC"
     )
 
 

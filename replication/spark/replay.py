@@ -213,7 +213,7 @@ class ReplayJob:
         why = Counter(dict([*refusals.why, *refused])).most_common(quarantine.MOST)
         self.progress.report("replay", 0, figures, why)
         self.progress.say(sum_of(figures))
-        self.left_out = quarantine.told_at_the_end(store, [run.name], figures)
+        self.left_out = quarantine.told_at_the_end(store, {run.query: run.name}, figures)
         if not keep_events:
             self.progress.say(without_events())
         self.progress.say(f"tables: {self.tables}")

@@ -349,7 +349,8 @@ class StreamJob:
             self._follow(reading, folding, notes, [a for a in (shipped, admission) if a], live)
         if self.alerting is not None and not self.alerting.deliver(LAST_TRIES):
             self.progress.say("alerts that nobody could be told of are told at the next start")
-        self._finish(store, shipped or admission, ingest_run, fold_run)
+        of_live = None if live is None else live.run
+        self._finish(store, shipped or admission, ingest_run, fold_run, of_live)
         if live is not None:
             check_counts(store, {LIVE: live.run.name})
 
@@ -411,8 +412,9 @@ class StreamJob:
             _end(query, self.stop)
 
     def _finish(
-        self, store: Store, admission: Admission | None, reading: runs.Run, folding: runs.Run
-    ) -> None:
+        self, store: Store, admission: Admission | None, reading: runs.Run, folding: runs.Run,
+        live: runs.Run | None,
+    ) -> None:  # fmt: skip
         if admission is not None:
             for text in admission.waiting():
                 self.progress.say(f"left for later, as it may still grow: {text}")
@@ -421,7 +423,12 @@ class StreamJob:
             self.progress.say(line)
         check_counts(store, {ingest.QUERY: reading.name, fold_stream.QUERY: folding.name})
         self.progress.say(f"tables: {self.tables}")
-        left_out = quarantine.told_at_the_end(store, {reading.name, folding.name}, sums)
+        self._say_what_is_left_out(store, sums, reading, folding)
+        if live is not None:
+            self._say_what_is_left_out(store, store.sums(live.name, live.query), live)
+
+    def _say_what_is_left_out(self, store: Store, sums: Mapping[str, int], *of: runs.Run) -> None:
+        left_out = quarantine.told_at_the_end(store, {run.query: run.name for run in of}, sums)
         if left_out:
             self.progress.say(left_out)
 

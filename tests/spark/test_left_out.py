@@ -11,9 +11,12 @@ from replication.evidence.event_dumps import write_events
 from replication.spark import replay, session, views
 from replication.spark.ending import Stop
 from replication.spark.progress import Progress
+from replication.spark.quarantine import told_at_the_end
 from replication.spark.settings import load
 from replication.spark.stream import StreamJob
+from replication.spark.tables import Store
 from tests.spark.event_rows import made_trace, other_content
+from tests.spark.jobs_in_process import run_replay
 
 pytestmark = pytest.mark.spark
 TOLD = re.compile(
@@ -29,6 +32,21 @@ def delivered(folder: Path, *junk: str) -> int:
     with (folder / "in" / "a.jsonl").open("a") as dump:
         dump.writelines(f"{line}\n" for line in junk)
     return len(events) + 1 + len(junk)
+
+
+def test_of_several_queries_one_is_told_by_its_own_entries(
+    spark: SparkSession, folder: Path
+) -> None:
+    """Runs of two queries may have one name."""
+    rows = delivered(folder, *["no event"] * 3)
+    run_replay(spark, folder, "tables")
+    store = Store(spark, folder / "tables")
+    figures = {"rows_in": rows, "quarantined": 3}
+    assert "; 3 of them" in told_at_the_end(store, {"fold": "first"}, figures)
+    other = told_at_the_end(store, {"live": "first"}, figures)
+    assert "3 of" in other
+    assert "of them: " not in other
+    assert told_at_the_end(store, {"fold": "first"}, {**figures, "quarantined": 0}) == ""
 
 
 def asked(spark: SparkSession, tables: Path, line: str, rows: int) -> None:
