@@ -123,6 +123,10 @@ FROM quarantine GROUP BY ALL ORDER BY rows DESC, cluster_id, incident, reason_co
 SELECT incident, run, rows_in, applied, duplicates, quarantined, held, superseded, not_yet_folded, findings, finished_timestamp
 FROM event_totals ORDER BY incident, run;
 
+-- ? Which runs have written these tables, when, and of which incident?
+SELECT query, run, run_number, incident, min(finished_timestamp) AS first_finished, max(finished_timestamp) AS last_finished
+FROM _batches GROUP BY ALL ORDER BY query, run_number;
+
 -- ? How did the micro-batches go?
 SELECT incident, run, query, micro_batch_id, finished_timestamp, rows_in, applied, duplicates, quarantined, held, superseded, findings, milliseconds
 FROM _batches WHERE micro_batch_id >= 0 ORDER BY run_number, micro_batch_id, query;

@@ -5,16 +5,18 @@ import math
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replication.paths import project_root
 from replication.places import HadoopPath
-from replication.progress import doing, line_of, told
-from replication.quality import acceptances, checks, offline_docs, suites
+from replication.progress import doing, is_json, line_of, told
+from replication.quality import acceptances, checks, offline_docs, suites, verdict_sums
 from replication.quality.command import Every, parser
 from replication.quality.great_expectations_suite import Judge, ProjectError
 from replication.quality.metrics import Metrics
@@ -22,7 +24,7 @@ from replication.quality.suites import Suite, SuiteError
 from replication.reports.inventory_words import counted
 from replication.spark import expectation_results, session, views
 from replication.spark.ending import Stop
-from replication.spark.failures import ended_by, exit_status
+from replication.spark.failures import EXIT_DEFECT, ended_by, exit_status
 from replication.spark.fold_stream import QUERY
 from replication.spark.lost_tables import BATCHES
 from replication.spark.tables import Store
@@ -32,6 +34,9 @@ from replication.spark.whole_files import read_whole
 # Bytes: smaller tables are read once for all expectations.
 KEPT_BELOW = 16_000_000
 POLL_SECONDS = 1.0
+# Where no time is told (--every N): after a look that failed the next is due so much later, and so
+# often it is asked whether each table is still there.
+RETRY_SECONDS = 60.0
 
 
 def main(argv: list[str]) -> int:
@@ -44,7 +49,7 @@ def main(argv: list[str]) -> int:
     if isinstance(flags.metrics, int) and flags.every is None:
         raise SuiteError("--metrics PORT: nobody is served without --every")
     folder = project_root() / "conf" / "expectations"
-    chosen = suites.load(folder, tuple(flags.suite), flags.expectations)
+    chosen = suites.load(folder, tuple(flags.suite), flags.expectations, flags.fail_on_unknown)
     acceptances.load(flags.accepted)  # What is wrong in it is said before Spark starts.
     spark = session.start("replication-analyzer quality", [flags.tables.absolute()])
     stop = Stop()
@@ -76,20 +81,36 @@ def _opened(spark: SparkSession, flags: argparse.Namespace) -> Opened:
 
 
 def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], stop: Stop) -> int:
-    """Checks now and as flags.every says; the worst exit status."""
+    """Checks now and as flags.every says; the worst exit status. After a first look, one that
+    fails ends nothing: what watches the watcher is the metric of the last look."""
     metrics = Metrics(str(flags.tables.absolute()), flags.metrics)
     statuses: list[int] = []
     due = Due(flags.every)
     _say(f"judging now and {flags.every}; stop with SIGTERM or Ctrl-C (process {os.getpid()})")
     while not stop.asked:
-        if due.now(Store(spark, flags.tables.absolute())):
-            found = _opened(spark, flags)
-            due.looked = (found.run, found.micro_batch_id)
-            run = flags.run and f"{flags.run} {found.run}/{found.micro_batch_id}"
-            if flags.run and flags.every.seconds:
-                run = f"{run} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-            statuses.append(_look(found, flags, chosen, run, metrics))
-            spark.catalog.clearCache()  # Each look keeps its small tables in memory.
+        try:
+            if due.now(Store(spark, flags.tables.absolute())):
+                found = _opened(spark, flags)
+                due.looked = (found.run, found.micro_batch_id)
+                run = flags.run and f"{flags.run} {found.run}/{found.micro_batch_id}"
+                if flags.run and flags.every.seconds:
+                    run = f"{run} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+                statuses.append(_look(found, flags, chosen, run, metrics))
+                spark.catalog.clearCache()  # Each look keeps its small tables in memory.
+        except Exception as error:
+            if not statuses or stop.asked or not session.is_alive(spark):
+                raise
+            statuses.append(ended_by(error, "check_quality.py"))
+            if statuses[-1] == EXIT_DEFECT:
+                raise
+            again = flags.every if flags.every.seconds else f"every {RETRY_SECONDS:g} s"
+            _say(
+                f"the tables were not judged; it looks again {again} until they are, and the "
+                "metrics stay those of the last look: TablesNotChecked fires after 15 minutes"
+            )
+            due.failed()
+            with suppress(OSError):  # Perhaps the very disk that is full.
+                metrics.look_failed()
         time.sleep(POLL_SECONDS)
     worst = max(statuses, default=checks.EXIT_PASSED)
     _say(f"ended after {counted(len(statuses), 'look')}; the worst status was {worst}")
@@ -104,6 +125,12 @@ class Due:
     looked: tuple[str, int] | None = None
     _began: float = -math.inf
     _seen: int | None = None
+    _retry: float | None = None
+    _there: float = -math.inf
+
+    def failed(self) -> None:
+        """The last look could not be made: another is due, whether anything is written or not."""
+        self._retry = time.monotonic() + RETRY_SECONDS
 
     def now(self, store: Store) -> bool:
         """By the clock, or where the fold is so much further or at work on another run."""
@@ -111,6 +138,13 @@ class Due:
             due = time.monotonic() - self._began >= self.every.seconds
             self._began = time.monotonic() if due else self._began
             return due
+        if self._retry is not None:
+            due = time.monotonic() >= self._retry
+            self._retry = None if due else self._retry
+            return due
+        return self._is_further(store) or self._lacks_a_table(store)
+
+    def _is_further(self, store: Store) -> bool:
         # The version alone is cheap to ask for; the rows of a long stream's _batches are many.
         version = store.version(BATCHES)
         if version == self._seen:
@@ -120,6 +154,13 @@ class Due:
         if newest is None or self.looked is None or self.looked[0] != newest["run"]:
             return True
         return bool(newest["micro_batch_id"] - self.looked[1] >= self.every.micro_batches)
+
+    def _lacks_a_table(self, store: Store) -> bool:
+        """Whether one is gone, now and then: a stream over it has ended, and writes nothing."""
+        if self.looked is None or time.monotonic() < self._there:
+            return False
+        self._there = time.monotonic() + RETRY_SECONDS
+        return any(not (store.folder / t / "_delta_log").is_dir() for t in views.folded())
 
 
 def _look(
@@ -136,16 +177,19 @@ def _look(
         files, size = read_whole(found.store, views.stored())
         print(f"files: {counted(files, 'file')}, {size:,} bytes read, none is damaged")
     doing("judging the suites")
-    names = found.register(KEPT_BELOW, "\n".join(suite.sql() for suite in chosen))
+    others = suites.not_chosen(flags.expectations, tuple(flags.suite))
+    names = found.register(KEPT_BELOW, "\n".join(suite.sql() for suite in [*chosen, *others]))
     accepted, today = acceptances.load(flags.accepted), datetime.now(UTC).date()
     results = checks.run(spark, chosen, names, judge, acceptances.in_force(accepted, today))
+    results += checks.unusable(spark, others, names)
     results += [checks.result_of(own) for own in judge.own(names, found.versions())]
     checked = (found.run, found.micro_batch_id)
     at = time.time_ns() // 1_000_000
     about = whose(found)
     rows = checks.result_rows(results, run, checked, at, about)
     expectation_results.append(found.store, rows)
-    metrics.show(results, about[0], at / 1000)
+    sums = verdict_sums.sums_of(found.frame("verdicts"), found.frame("replica_states"))
+    metrics.show(results, about[0], at / 1000, sums)
     told = acceptances.words(accepted, *checks.findings_of(results))
     print(checks.text(results, told))
     docs = judge.write_docs()
@@ -153,6 +197,9 @@ def _look(
         offline_docs.make_offline(site, offline_docs.whose_words(*about))
     if docs is not None:
         print(f"Data Docs: {docs}")
+    print(sums)
+    if is_json():
+        _say(str(sums), verdicts=sums.figures())
     return checks.exit_status(results)
 
 
@@ -163,8 +210,8 @@ def whose(found: Opened) -> tuple[list[str], list[str]]:
     return sorted(row[0]), sorted(row[1])
 
 
-def _say(text: str) -> None:
-    print(line_of(f"check_quality.py: {text}"), file=sys.stderr, flush=True)
+def _say(text: str, **figures: Any) -> None:
+    print(line_of(f"check_quality.py: {text}", **figures), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

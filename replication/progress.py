@@ -44,10 +44,15 @@ def doing(what: str) -> None:
     _voice.doing, _voice.began = what, time.monotonic()
 
 
+def is_json() -> bool:
+    """Whether the environment asks for a line of JSON for each that goes to stderr."""
+    return os.environ.get(LOG_FORMAT) == "json"
+
+
 def line_of(text: str, **figures: Any) -> str:
     """A line as it is printed: the words, or where the environment asks for it an object of JSON
     with `at` (ISO 8601), `message` and what else is known."""
-    if os.environ.get(LOG_FORMAT) != "json":
+    if not is_json():
         return text
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
     return json.dumps({"at": at, "message": text, **figures})
@@ -77,7 +82,7 @@ class _Lines:
 @contextmanager
 def lines_as_asked() -> Iterator[None]:
     """While it lasts, what goes to stderr is in the form that the environment asks for."""
-    if os.environ.get(LOG_FORMAT) != "json":
+    if not is_json():
         yield
         return
     lines = _Lines(sys.stderr)

@@ -17,6 +17,7 @@ from replication.foresight.worlds import KINDS, PROMISED
 FORMAT_VERSION = 1
 # Exit statuses, in the sense of the other commands.
 CANNOT, CAN_LOSE, NOT_ENDED = 0, 1, 3
+_ANSWERS = {CANNOT: "cannot", CAN_LOSE: "can_lose", NOT_ENDED: "not_found"}
 MOST_PROCESSES = 4
 NO_RACKS = "the racks of its brokers are not known"
 
@@ -80,21 +81,29 @@ def _one(work: tuple[Settings, str, Asked]) -> Result:
 
 
 def as_json(
-    profiles: Sequence[Profile], results: list[list[Result]], asked: Asked
-) -> dict[str, Any]:
-    """The whole answer."""
+    profiles: Sequence[Profile], results: list[list[Result]], asked: Asked,
+    kinds: Sequence[str] = PROMISED,
+) -> dict[str, Any]:  # fmt: skip
+    """The whole answer. kinds: of records, whose loss decides the overall one."""
     return {
         "format_version": FORMAT_VERSION,
+        "answer": _ANSWERS[exit_status(results, kinds)],
+        "decided_by": list(kinds),
         "topics": sum(len(p.topics) for p in profiles),
         "partitions": sum(sum(p.topics.values()) for p in profiles),
         "bound": {"records": asked.bound.records, "states": asked.bound.states},
-        "profiles": [_profile(profile, of) for profile, of in zip(profiles, results, strict=True)],
+        "profiles": [
+            _profile(profile, of, kinds) for profile, of in zip(profiles, results, strict=True)
+        ],
     }
 
 
-def _profile(profile: Profile, results: list[Result]) -> dict[str, Any]:
+def _profile(profile: Profile, results: list[Result], kinds: Sequence[str]) -> dict[str, Any]:
     s = profile.settings
+    losing = [r for r in results if r.found is not None and any(k in r.found.lost for k in kinds)]
     return {
+        "answer": _ANSWERS[exit_status([results], kinds)],
+        "can_lose_by": [r.failure.name for r in losing],
         "kafka_version": s.kafka_version,
         "controller": s.controller,
         "replicas": s.replicas,

@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     found = _profiles(options)
     progress.doing("searching for histories that lose records")
     results = ask(found, asked)
-    answer = as_json(found, results, asked)
+    answer = as_json(found, results, asked, kinds)
     if options.format == "json":
         print(plain_json(json.dumps(answer, sort_keys=True, indent=2, ensure_ascii=False)))
     else:

@@ -15,6 +15,18 @@ MEANS = {
     "committed": "committed records",
     "acks_1": "records answered with acks=1",
 }
+WORDS = {"can_lose": "CAN LOSE", "not_found": "not found", "cannot": "well"}
+ALONE = (
+    "; min.insync.replicas 1: acks=all is answered with the leader alone in the ISR, too, so no "
+    "other replica need ever have had such a record"
+)
+LAST_IN_ISR = (
+    "Without eligible leader replicas the last replica in the ISR is elected again, whatever its "
+    "disk has lost: more min.insync.replicas do not prevent that, they see to it that another "
+    "replica had the record."
+)
+# What the last replica in the ISR may lose its records by.
+OF_A_DISK = {"power_of_one", "one_disk", "directory_deleted"}
 NOTES = (
     "CAN LOSE: the shortest history is below, and in --format json as a scenario. cannot: none of "
     "the histories within the bound loses one. not found: none of those up to so many steps does, "
@@ -25,7 +37,7 @@ NOTES = (
 
 def text(answer: dict[str, Any]) -> str:
     """The answer of `preflight --format text`."""
-    lines: list[str] = []
+    lines = [*in_short(answer), ""]
     for profile in answer["profiles"]:
         lines += [*_profile(profile), ""]
     records = counted(answer["bound"]["records"], "record")
@@ -37,12 +49,63 @@ def text(answer: dict[str, Any]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def in_short(answer: dict[str, Any]) -> Iterator[str]:
+    """Which topics are well and which can lose, for each release with its way of electing."""
+    profiles = answer["profiles"]
+    losing = sum(len(p["topics"]) for p in profiles if p["answer"] == "can_lose")
+    asked = answer["decided_by"]
+    kinds = " or ".join(MEANS[kind] for kind in asked)
+    kinds = "records that Kafka had promised to keep" if asked == list(PROMISED) else kinds
+    yield f"{losing} of {counted(answer['topics'], 'topic')} CAN LOSE {kinds}."
+    by_release: dict[str, list[dict[str, Any]]] = {}
+    for profile in profiles:
+        by_release.setdefault(_release(profile), []).append(profile)
+    for release, of in by_release.items():
+        yield f"  {release}"
+        for profile in sorted(of, key=_badness):
+            yield f"    {WORDS[profile['answer']]:10}{_topics(profile)}{_by(profile)}"
+        by = {name for p in of if not p["eligible_leader_replicas"] for name in p["can_lose_by"]}
+        if by & OF_A_DISK:
+            yield f"    {LAST_IN_ISR}"
+
+
+def _badness(profile: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        list(WORDS).index(profile["answer"]),
+        -len(profile["can_lose_by"]),
+        profile["min_insync_replicas"],
+    )
+
+
+def _by(profile: dict[str, Any]) -> str:
+    """By what, and what its min.insync.replicas adds to it."""
+    if profile["answer"] == "cannot":
+        return ", by no failure that was asked about"
+    if profile["answer"] == "not_found":
+        return ", as far as searches went; not all of them ended"
+    alone = min(profile["min_insync_replicas"], profile["replicas"]) == 1
+    return f", by {', '.join(profile['can_lose_by'])}{ALONE if alone else ''}"
+
+
+def _topics(profile: dict[str, Any]) -> str:
+    topics = profile["topics"]
+    more = f" and {len(topics) - MOST_NAMED} more" if len(topics) > MOST_NAMED else ""
+    return ", ".join(t["topic"] for t in topics[:MOST_NAMED]) + more
+
+
+def _release(profile: dict[str, Any]) -> str:
+    controller = "KRaft" if profile["controller"] == "kraft" else "ZooKeeper"
+    told = f"Kafka {profile['kafka_version']} ({controller})"
+    if profile["controller"] != "kraft":
+        return told
+    eligible = "on" if profile["eligible_leader_replicas"] else "off"
+    return f"{told}, eligible leader replicas {eligible}"
+
+
 def _profile(profile: dict[str, Any]) -> Iterator[str]:
     topics = profile["topics"]
-    named = ", ".join(t["topic"] for t in topics[:MOST_NAMED])
-    more = f" and {len(topics) - MOST_NAMED} more" if len(topics) > MOST_NAMED else ""
     partitions = counted(sum(t["partitions"] for t in topics), "partition")
-    yield f"{counted(len(topics), 'topic')} ({named}{more}), {partitions}"
+    yield f"{counted(len(topics), 'topic')} ({_topics(profile)}), {partitions}"
     yield f"  {_settings(profile)}"
     yield ""
     yield "  " + "failure".ljust(20) + "".join(HEADINGS[kind].ljust(11) for kind in KINDS)
@@ -53,17 +116,14 @@ def _profile(profile: dict[str, Any]) -> Iterator[str]:
 
 
 def _settings(profile: dict[str, Any]) -> str:
-    controller = "KRaft" if profile["controller"] == "kraft" else "ZooKeeper"
+    release, *eligible = _release(profile).split(", ")
     told = [
-        f"Kafka {profile['kafka_version']} ({controller})",
+        release,
         counted(profile["replicas"], "replica"),
         f"min.insync.replicas {profile['min_insync_replicas']}",
         f"unclean election {'on' if profile['unclean_leader_election'] else 'off'}",
     ]
-    if profile["controller"] == "kraft":
-        told.append(
-            f"eligible leader replicas {'on' if profile['eligible_leader_replicas'] else 'off'}"
-        )
+    told += eligible
     if profile["flushes_each_record"]:
         told.append("each record flushed")
     if profile["racks"]:

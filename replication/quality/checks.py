@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from replication.progress import steps
 from replication.quality.candidates import ACCEPTED, ROW, frame_of, refused
 from replication.quality.great_expectations_suite import Judge, Own
+from replication.quality.next_steps import LOST, MISSING, NOT_AS_WRITTEN, after, proof
 from replication.quality.suites import Expectation, Suite, check_names
 from replication.reports.inventory_words import counted
 
@@ -76,6 +77,24 @@ def run(
         return [r for suite, listed in listed_of for r in _judged(suite, listed, judge)]
 
 
+def unusable(
+    spark: SparkSession, suites: Sequence[Suite], views: Mapping[str, str]
+) -> list[Result]:
+    """The expectations whose SQL Spark refuses, as not judged; nothing is asked of the tables.
+
+    Raises SuiteError where a suite names a table that there is not.
+    """
+    found = []
+    for suite in suites:
+        check_names(suite, views)
+        for each in suite.expectations:
+            try:
+                frame_of(spark, replace(suite, expectations=(each,)), views)
+            except REFUSALS as error:
+                found.append(_result(suite, each, f"cannot be judged: {refused(error)}"))
+    return found
+
+
 def _asked(
     spark: SparkSession, suite: Suite, views: Mapping[str, str], accepted: Collection[str]
 ) -> dict[str, Found]:
@@ -94,7 +113,7 @@ def _asked(
 def _judged(suite: Suite, listed: Mapping[str, Found], judge: Judge) -> list[Result]:
     found = [_result(suite, e, listed.get(e.name, [])) for e in suite.expectations]
     words = {r.expectation.name: [row_words(row) for row in r.rows] for r in found}
-    passed = judge.judge(suite, words)
+    passed = judge.judge(suite, words, {r.expectation.name: _after(r) for r in found if r.failing})
     assert all(passed[r.expectation.name] == r.passed for r in found)
     return found
 
@@ -232,22 +251,26 @@ def _next_steps(failed: Sequence[Result]) -> Iterator[str]:
         yield f"ONE FINDING  {finding} fails {len(names)} of these: {', '.join(sorted(names))}"
     if len(same) > SHOWN:
         yield f"ONE FINDING  and {len(same) - SHOWN} more fail several of these"
-    # PATH is what the operator handed over: the tables do not know where it lies.
     # The first that is printed above.
     shown = [row for r in failed for row in r.rows[:SHOWN] if row["finding_id"] is not None]
     if shown:
         whose = f" of incident {_printable(shown[0]['incident'])}" if shown[0]["incident"] else ""
-        proof = f"replication-analyzer explain {shown[0]['finding_id']} PATH"
-        yield f"NEXT  the proof, from the evidence{whose} in PATH: {proof}"
-        yield "NEXT  what was lost and what to do now: replication-analyzer diagnose PATH"
+        command = proof(shown[0]["finding_id"])
+        yield f"NEXT  the proof, from the evidence{whose} in PATH: {command}"
+        yield f"NEXT  {': '.join(LOST)}"
     families = {r.expectation.family for r in failed}
     if "evidence" in families:
-        yield "NEXT  which evidence is missing: replication-analyzer collect PATH"
+        yield f"NEXT  {': '.join(MISSING)}"
     if "integrity" in families:
-        yield (
-            "NEXT  the tables are not as the fold wrote them: do as the line above says, else fold "
-            "the events into new tables; if it fails there too, it is a defect of this tool"
-        )
+        yield f"NEXT  {NOT_AS_WRITTEN.format('the line above')}"
+
+
+def _after(r: Result) -> list[str]:
+    """What to do next, by what failed it first."""
+    if not r.is_judged:
+        return ["mend the expectation, as the failing row says"]
+    named = (row["finding_id"] for row in r.rows if row["finding_id"] is not None)
+    return after(r.expectation, next(named, None))
 
 
 def _limit(r: Result) -> str:

@@ -49,7 +49,8 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--suite", action="append", default=[], metavar="TABLE",
-        help="only this table's suite; may be given several times",
+        help="only this table's suite; may be given several times; in files of --expectations "
+        "that it leaves out, a misspelt table or column is told all the same",
     )  # fmt: skip
     made.add_argument(
         "--expectations", type=Path, metavar="DIR",
@@ -63,6 +64,12 @@ def parser() -> argparse.ArgumentParser:
         "anew at each look",
     )  # fmt: skip
     made.add_argument(
+        "--fail-on-unknown", action="store_true",
+        help="a verdict on committed or acknowledged records that is UNKNOWN, or was not judged, "
+        "makes the exit status 1, whichever suites are asked; without it such a verdict is printed "
+        "and fails nothing critical",
+    )  # fmt: skip
+    made.add_argument(
         "--read-files", action="store_true",
         help="first read every byte of the tables' files: one that is damaged is named with the "
         "remedy, though no expectation reads it (status 2)",
@@ -71,7 +78,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--every", type=Every.of, metavar="N|TIME",
         help="stay, and judge again: 15m, 90s or 2h after the last look began; a bare N whenever "
-        "the fold has written N more micro-batches. SIGTERM or Ctrl-C ends it: the last line on "
+        "the fold has written N more micro-batches. Tables that cannot be read at a later look are "
+        "told, and it goes on. SIGTERM or Ctrl-C ends it: the last line on "
         "stderr says the worst status of all looks, and the job ends with it; where the signal is "
         "sent to spark-submit itself, that ends with 143 or 130",
     )  # fmt: skip

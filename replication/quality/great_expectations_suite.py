@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from replication.quality.next_steps import described, notes_of
 from replication.quality.offline_docs import CANDIDATES
 from replication.quality.suites import SEVERITIES, Suite
 from replication.reports.inventory_words import counted
@@ -132,15 +133,18 @@ class Judge:
         else:
             self._context.add_data_docs_site(site_name=SITE, site_config=config)
 
-    def judge(self, suite: Suite, failing: Mapping[str, Sequence[str]]) -> Mapping[str, bool]:
+    def judge(
+        self, suite: Suite, failing: Mapping[str, Sequence[str]],
+        steps: Mapping[str, list[str]] | None = None,
+    ) -> Mapping[str, bool]:  # fmt: skip
         """Expectation -> whether it is kept. failing: expectation -> the rows that fail it, in
-        words.
+        words. steps: what to do next, of those that fail.
 
         Raises JudgeError, ProjectError.
         """
         if self._context is None:
             self._start()
-        built = self._suite(suite)
+        built = self._suite(suite, steps or {})
         batch = self._batch(suite.table)
         frame = frame_of(suite, failing)
         if self.docs is None and self.project is None:
@@ -159,7 +163,7 @@ class Judge:
             asset.add_batch_definition_whole_dataframe(table)
         return asset.get_batch_definition(table)
 
-    def _suite(self, suite: Suite) -> Any:
+    def _suite(self, suite: Suite, steps: Mapping[str, list[str]]) -> Any:
         import great_expectations as gx
 
         built = gx.ExpectationSuite(name=self._name(suite.table), meta={"about": suite.about})
@@ -167,8 +171,9 @@ class Judge:
             built.add_expectation(
                 gx.expectations.ExpectColumnValuesToBeNull(
                     column=expectation.name,
-                    description=f"{expectation.name}: {expectation.meaning}",
+                    description=described(expectation, steps.get(expectation.name, [])),
                     severity=expectation.severity,
+                    notes=notes_of(expectation),
                     meta={"name": expectation.name, "family": expectation.family},
                 )
             )

@@ -4,11 +4,13 @@ import argparse
 import re
 import time
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge, start_http_server, write_to_textfile
 
 from replication.quality.checks import Result
+from replication.quality.verdict_sums import NAMES, WORDS, Sums
 
 # Of each expectation; the table expectation_results has all.
 MOST_TOPICS = 50
@@ -30,12 +32,24 @@ class Metrics:
             "When the tables were last looked at; before the first look, when the job started",
             ["tables"], registry=self.registry,
         )  # fmt: skip
+        self.verdicts = Gauge(
+            "replication_quality_verdicts",
+            "Verdicts at the last look, one for each topic partition; not_judged: there is none, "
+            "or a defect of this tool left it open",
+            ["tables", "invariant", "verdict"], registry=self.registry,
+        )  # fmt: skip
+        self.in_vain = Gauge(
+            "replication_quality_look_failed",
+            "1: the last look could not be made, and all others are of the one before; 0: it was",
+            ["tables"], registry=self.registry,
+        )  # fmt: skip
+        self.in_vain.labels(tables).set(0)
         self.checked.labels(tables).set(time.time())
         self._told: set[tuple[str, ...]] = set()
         if isinstance(where, int):
             start_http_server(where, registry=self.registry)
 
-    def show(self, results: Iterable[Result], clusters: list[str], at: float) -> None:
+    def show(self, results: Iterable[Result], clusters: list[str], at: float, sums: Sums) -> None:
         """What came out of a look. clusters: those of the tables, for what fails by no row of one.
         at: seconds since the Unix epoch. OSError: the file cannot be written."""
         told: dict[tuple[str, ...], Result] = {}
@@ -49,7 +63,19 @@ class Metrics:
         for each in self._told - told.keys():
             self.failed.remove(*each)
         self._told = set(told)
+        for invariant, verdict in product(NAMES, WORDS):
+            count = sums.counts.get((invariant, verdict), 0)
+            self.verdicts.labels(self.tables, invariant, verdict).set(count)
         self.checked.labels(self.tables).set(at)
+        self.in_vain.labels(self.tables).set(0)
+        self._write()
+
+    def look_failed(self) -> None:
+        """A look could not be made: what the last one said stays. OSError: as show."""
+        self.in_vain.labels(self.tables).set(1)
+        self._write()
+
+    def _write(self) -> None:
         if isinstance(self.where, Path):
             write_to_textfile(str(self.where), self.registry)
 

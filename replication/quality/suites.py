@@ -24,6 +24,8 @@ MAY_HAVE = {"rows": {"detail"}}
 COMMON = {"name", "family", "severity", "meaning", "kind"}
 # What all rests on, as the checks' SQL names it.
 COMMITS_OF_OTHERS = "commits_of_others"
+# What an owner may choose to make critical: verdicts.toml has it.
+DECIDED = "promised_records_are_decided"
 # A table or a documented view in SQL; {batch} is the suite's own table.
 TABLE = re.compile(r"\{(\w+)\}")
 
@@ -84,11 +86,14 @@ class Suite:
         return "\n".join([self.table, *asked])
 
 
-def load(folder: Path, only: tuple[str, ...] = (), own: Path | None = None) -> list[Suite]:
+def load(
+    folder: Path, only: tuple[str, ...] = (), own: Path | None = None, fail_on_unknown: bool = False
+) -> list[Suite]:
     """Every suite of a folder, in the order of their names; only: the tables to take, () for all.
 
     own: a folder whose expectations join those. Whether somebody else has written is always asked:
-    no table is right where that is so. Raises SuiteError.
+    no table is right where that is so. fail_on_unknown: DECIDED is critical, and always asked too.
+    Raises SuiteError.
     """
     files = _files(folder)
     theirs = _files(own) if own is not None else {}
@@ -98,6 +103,8 @@ def load(folder: Path, only: tuple[str, ...] = (), own: Path | None = None) -> l
         near = did_you_mean(unknown[0], tables)
         raise SuiteError(f"no suite {', '.join(unknown)}{near}: there are {', '.join(tables)}")
     found = [_joined(files.get(table), theirs.get(table)) for table in tables]
+    if fail_on_unknown:
+        found = [replace(s, expectations=tuple(map(_critical, s.expectations))) for s in found]
     if not only:
         return found
     always = [replace(s, expectations=tuple(filter(_is_asked_always, s.expectations)))
@@ -105,8 +112,22 @@ def load(folder: Path, only: tuple[str, ...] = (), own: Path | None = None) -> l
     return [s for s in always if s.expectations] + [s for s in found if s.table in only]
 
 
+def not_chosen(own: Path | None, only: tuple[str, ...]) -> list[Suite]:
+    """The suites of a folder of somebody's own whose tables are not among those to take: they are
+    not judged, but whether they could be is looked at. Raises SuiteError."""
+    if own is None or not only:
+        return []
+    return [suite_of(path) for table, path in _files(own).items() if table not in only]
+
+
+def _critical(expectation: Expectation) -> Expectation:
+    is_chosen = expectation.name == DECIDED
+    return replace(expectation, severity="critical") if is_chosen else expectation
+
+
 def _is_asked_always(expectation: Expectation) -> bool:
-    return f"{{{COMMITS_OF_OTHERS}}}" in expectation.sql
+    is_chosen = expectation.name == DECIDED and expectation.severity == "critical"
+    return is_chosen or f"{{{COMMITS_OF_OTHERS}}}" in expectation.sql
 
 
 def _files(folder: Path) -> dict[str, Path]:

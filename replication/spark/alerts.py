@@ -36,6 +36,11 @@ OUTCOMES = {
     "RecordsLost": "are lost", "RecordsRecoverable": "can be saved",
     "RecordsUndetermined": "may be lost",
 }  # fmt: skip
+# Why the check of the same loss is more severe.
+NOT_PROMISED = (
+    " Nothing says that Kafka had promised to keep them, so this is a warning; check_quality fails "
+    "as critical where they were committed, for they are missing from the topic."
+)
 MEANINGS = {
     "RecordsAtRisk": "One failure would lose these records, or make a replica leader that lacks "
     "them. Do not restart the brokers that are named, nor replace their disks, before what ends "
@@ -159,11 +164,12 @@ def _lost(answer: Answer, kind: str, name: str, epoch: str, rows: list[Row]) -> 
         f"{r['cause']}, contract {r['contract']}; finding {r['finding_id']}"
         for r in rows
     ]
+    is_milder = kind == "RecordsLost" and not promised
     return _alert(
         answer, kind, name, CRITICAL if urgent else WARNING, f"records of {_short(name)} "
         f"{OUTCOMES[kind]}", told,
         f"SELECT * FROM lost_records WHERE topic_partition_id = '{name}'",
-        more={"next_leader_epoch": epoch} if epoch else None,
+        more={"next_leader_epoch": epoch} if epoch else None, why=NOT_PROMISED if is_milder else "",
     )  # fmt: skip
 
 
@@ -192,7 +198,7 @@ def _silent(answer: Answer, cluster: str, broker: int, words: str) -> Alert:
 
 def _alert(
     answer: Answer, kind: str, name: str, severity: str, summary: str, told: list[str], sql: str,
-    starts_at: str | None = None, more: Mapping[str, str] | None = None,
+    starts_at: str | None = None, more: Mapping[str, str] | None = None, why: str = "",
 ) -> Alert:  # fmt: skip
     cluster, topic, _, partition, incident = parts_of(name)
     labels = {
@@ -203,7 +209,7 @@ def _alert(
     rest = [f"and {len(told) - MOST_TOLD} more"] if len(told) > MOST_TOLD else []
     return Alert(labels, severity, {
         "summary": summary,
-        "description": f"{MEANINGS[kind]} {'. '.join([*told[:MOST_TOLD], *rest])}.",
+        "description": f"{MEANINGS[kind]} {'. '.join([*told[:MOST_TOLD], *rest])}.{why}",
         "runbook": f"{MEANINGS[kind]} Proof: {sql}; the whole story: replication-report --tables "
         f"{shlex.quote(answer.tables)} --topic {shlex.quote(topic)} --out page.html",
     }, starts_at)  # fmt: skip

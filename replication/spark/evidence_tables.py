@@ -20,8 +20,9 @@ from replication.recovery.folder import unchanged_since
 from replication.recovery.gathering import Sinks, gather
 from replication.spark import contracts
 from replication.spark.delta_schemas import MARK, quoted
+from replication.spark.lost_tables import lost_evidence
 from replication.spark.small_commit import schema_of
-from replication.spark.tables import Store, completed
+from replication.spark.tables import Store, TablesError, completed
 from replication.spark.topic_partition_ids import topic_partition_id
 
 ROWS_AT_ONCE = 50_000
@@ -69,8 +70,19 @@ def _decisions(folded: list[FoldedPartition]) -> Iterable[dict[str, Any]]:
         yield {**row, "candidates": json.dumps(row["candidates"], sort_keys=True)}
 
 
+def check_there(store: Store) -> None:
+    """Raises TablesError where one of the tables was there and is gone: made anew, it would look
+    like a whole one and lack every other incident."""
+    names = [t.name for t in contracts.tables().values() if t.written == "evidence"]
+    problem = lost_evidence(store.folder, names)
+    if problem is not None:
+        raise TablesError(problem)
+
+
 def write(store: Store, imported: Import, told: dict[str, list[dict[str, Any]]]) -> None:
-    """Writes the rows of each table. Raises TablesError where the tables are of other columns."""
+    """Writes the rows of each table. Raises TablesError where one of the tables is gone, or of
+    other columns."""
+    check_there(store)
     store.create(by_evidence=True)
     clusters = sorted({p.cluster_id for p in imported.partitions})
     named = ", ".join(quoted(cluster) for cluster in clusters)

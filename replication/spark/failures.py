@@ -47,7 +47,8 @@ OUTSIDE_NUMBERS = (
 )  # fmt: skip
 # What a job refuses before it asks Spark for anything, by the names of their classes.
 USAGE = ("SessionError", "SettingsError", "SourceError", "TablesError", "LockedError", "SuiteError",
-         "ProjectError", "Unusable", "NoEvidence", "NotUsable", "ClocksDisagree")  # fmt: skip
+         "ProjectError", "Unusable", "NoEvidence", "NotUsable", "ClocksDisagree",
+         "DamagedError")  # fmt: skip
 # Ours, by the names of their classes: text is all that comes through Spark.
 REFUSALS = ("LeaseLostError", "TablesError", "SourceError", "ClocksDisagree", "DamagedError")
 # Spark's state store, where files of it are missing or broken.

@@ -174,6 +174,8 @@ class ImportJob:
 
     def _run(self, flags: argparse.Namespace, out: Place, work: Place) -> str:
         started, began = time.monotonic(), time.time_ns()
+        if flags.tables is not None:
+            evidence_tables.check_there(Store(self.spark, flags.tables))
         imported = import_evidence(
             [self._brought(path) for path in flags.paths],
             kafka_version=flags.kafka,

@@ -4,7 +4,7 @@ A table that is made anew, empty, would take what comes from now on and look lik
 tables there are, and how far each was written, the rows of `_batches` name.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from replication.places import Place
@@ -60,6 +60,25 @@ def without_batches(folder: Place) -> str | None:
         f"{folder}: {_these([BATCHES])} {what}, though {counted(len(written), 'other table')} "
         f"({written[-1]}, ..) hold rows, and it tells up to where: {RESTORE}"
     )
+
+
+def lost_evidence(folder: Place, tables: Collection[str]) -> str | None:
+    """In words, which of the tables that an import writes are gone, and what to do; None where none
+    is. All are made before the first is written, so where one holds a commit, all were there."""
+    there = {table: version_there(folder / table) for table in sorted(tables)}
+    gone = [table for table, version in there.items() if version < 0]
+    written = [table for table, version in there.items() if version > 0]
+    if not gone or not written:
+        return None
+    return (
+        f"{folder}: {_these(gone)} gone, and what imports have written into {_it(gone)} with "
+        f"{_it(gone)}: restore the folder of each, or delete the {_folders(written)} "
+        f"{_and(written) if len(written) > 1 else written[0]} too and import every incident anew"
+    )
+
+
+def _folders(tables: list[str]) -> str:
+    return "folder" if len(tables) == 1 else "folders"
 
 
 def without_tables(folder: Place, checkpoint_dir: Place) -> str | None:

@@ -41,7 +41,7 @@ class Progress:
         refused = f"{count['quarantined']} quarantined"
         if why:
             length = max(REASON_LENGTH // len(why), SHORTEST)
-            told = [f"{counted(rows, 'row')}: {_shortened(text, length)}" for text, rows in why]
+            told = [f"{counted(rows, 'row')}: {shortened(text, length)}" for text, rows in why]
             refused += f" (see table quarantine; {'; '.join(told)})"
         words.append(refused)
         if query != "ingest":
@@ -54,7 +54,7 @@ class Progress:
         self.say(", ".join(words), query=query, micro_batch_id=micro_batch_id, figures=numbers)
 
 
-def _shortened(reason: str, length: int) -> str:
+def shortened(reason: str, length: int) -> str:
     """The beginning of a reason, on one line."""
     text = " ".join(reason.split())
     return text if len(text) <= length else text[: length - 2] + ".."

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from replication.reports.inventory_words import counted
 from replication.spark import contracts, refused_rows
+from replication.spark.delta_schemas import quoted
 from replication.spark.event_files import REFUSED, Slice
+from replication.spark.progress import REASON_LENGTH, shortened
 from replication.spark.tables import Store, Writer
 
 TABLE = "quarantine"
@@ -101,6 +104,28 @@ def write(
         rows = rows.unionByName(lines.select(*ENTRY))
     # A replay writes what its fold refused too, under the same transaction id but for this part.
     store.append(TABLE, told(rows, writer, micro_batch_id), writer, micro_batch_id, "refused")
+
+
+def told_at_the_end(store: Store, runs: Mapping[str, str], figures: Mapping[str, int]) -> str:
+    """How much of what came in is in quarantine, why most of it is, and the SQL that shows all; ""
+    where nothing is. runs: query -> its run; figures: their sums."""
+    rows, refused = figures["rows_in"], figures.get("quarantined", 0)
+    if refused <= 0:
+        return ""
+    names, queries = sorted(set(runs.values())), sorted(runs)
+    whole = store.at_version(TABLE, store.version(TABLE))
+    of_runs = whole.filter(F.col("run").isin(*names) & F.col("query").isin(*queries))
+    by_reason = of_runs.groupBy("reason").agg(F.sum("rows").alias("times"))
+    most = by_reason.orderBy(F.desc("times"), F.asc("reason")).take(1)
+    told = [f"; {r['times']} of them: {shortened(r['reason'], REASON_LENGTH)}" for r in most]
+    share = f" ({100 * refused / rows:.2g} %)" if rows else ""
+    asked = [", ".join(map(quoted, each)) for each in (names, queries)]
+    return (
+        f"{refused} of {counted(rows, 'row')}{share} went to quarantine, and no answer rests on "
+        f"them{''.join(told)}. NEXT  each reason, by SQL over the tables (docs/tables.md): SELECT "
+        "reason_code, reason, origin, sum(rows) AS rows FROM quarantine "
+        f"WHERE run IN ({asked[0]}) AND query IN ({asked[1]}) GROUP BY ALL ORDER BY rows DESC"
+    )
 
 
 def entries_frame(session: SparkSession, entries: Sequence[refused_rows.Entry]) -> DataFrame:

@@ -94,7 +94,7 @@ def main(argv: list[str]) -> int:
         slices = slices or slices_of(source.absolute())
         verdicts = job.run(slices, flags.new_run, flags.keep_events)
         status = exit_status(verdicts, flags.strict)
-        progress.say(why(status, verdicts))
+        progress.say("; ".join(part for part in (why(status, verdicts), job.left_out) if part))
         return status
     finally:
         spark.stop()
@@ -128,7 +128,7 @@ def why(status: int, verdicts: dict[tuple[str, str], int]) -> str:
     if status == EXIT_HOLDS:
         return "exit status 0: nothing is violated"
     if not verdicts:
-        return f"exit status {status}: no event was judged (see the table quarantine)"
+        return f"exit status {status}: no event was judged"
     word = "VIOLATED" if status == EXIT_VIOLATED else "UNKNOWN"
     named = ", ".join(
         f"{invariant} in {counted(count, 'topic partition')}"
@@ -159,6 +159,8 @@ class ReplayJob:
     settings: Settings
     progress: Progress
     incident: str | None = None
+    # What the quarantine has of it, in words; "": nothing.
+    left_out: str = ""
 
     def run(
         self, slices: list[Slice], new_run: str | None, keep_events: bool
@@ -211,6 +213,7 @@ class ReplayJob:
         why = Counter(dict([*refusals.why, *refused])).most_common(quarantine.MOST)
         self.progress.report("replay", 0, figures, why)
         self.progress.say(sum_of(figures))
+        self.left_out = quarantine.told_at_the_end(store, {run.query: run.name}, figures)
         if not keep_events:
             self.progress.say(without_events())
         self.progress.say(f"tables: {self.tables}")

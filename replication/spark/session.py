@@ -80,6 +80,14 @@ def for_few_rows(spark: SparkSession) -> SparkSession:
     return made
 
 
+def is_alive(spark: SparkSession) -> bool:
+    """Whether the session can still be asked: not where it was stopped, or its JVM has ended."""
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except Exception:
+        return False
+
+
 def _print_no_errors_as_json() -> None:
     """Each error of Spark is told once, by the job: pyspark prints it before as JSON, 7 KB each."""
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):

@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from replication.evidence.collecting.envelopes import FieldNames
 from replication.places import HadoopPath, Place
 from replication.protocol.folding import codec
 from replication.reports.inventory_words import counted
-from replication.spark import fold_stream, ingest, runs, session, settings
+from replication.spark import fold_stream, ingest, quarantine, runs, session, settings
 from replication.spark.alerting import Alerting, channels_of
 from replication.spark.checkpoint_files import written_without_processes
 from replication.spark.ending import LAST_MICRO_BATCH_SECONDS, Stop
@@ -349,7 +349,8 @@ class StreamJob:
             self._follow(reading, folding, notes, [a for a in (shipped, admission) if a], live)
         if self.alerting is not None and not self.alerting.deliver(LAST_TRIES):
             self.progress.say("alerts that nobody could be told of are told at the next start")
-        self._finish(store, shipped or admission, ingest_run, fold_run)
+        of_live = None if live is None else live.run
+        self._finish(store, shipped or admission, ingest_run, fold_run, of_live)
         if live is not None:
             check_counts(store, {LIVE: live.run.name})
 
@@ -411,15 +412,25 @@ class StreamJob:
             _end(query, self.stop)
 
     def _finish(
-        self, store: Store, admission: Admission | None, reading: runs.Run, folding: runs.Run
-    ) -> None:
+        self, store: Store, admission: Admission | None, reading: runs.Run, folding: runs.Run,
+        live: runs.Run | None,
+    ) -> None:  # fmt: skip
         if admission is not None:
             for text in admission.waiting():
                 self.progress.say(f"left for later, as it may still grow: {text}")
-        for line in totals(store, reading, folding):
+        sums = sums_of(store, reading, folding)
+        for line in totals(sums):
             self.progress.say(line)
         check_counts(store, {ingest.QUERY: reading.name, fold_stream.QUERY: folding.name})
         self.progress.say(f"tables: {self.tables}")
+        self._say_what_is_left_out(store, sums, reading, folding)
+        if live is not None:
+            self._say_what_is_left_out(store, store.sums(live.name, live.query), live)
+
+    def _say_what_is_left_out(self, store: Store, sums: Mapping[str, int], *of: runs.Run) -> None:
+        left_out = quarantine.told_at_the_end(store, {run.query: run.name for run in of}, sums)
+        if left_out:
+            self.progress.say(left_out)
 
 
 def _end(query: StreamingQuery, stop: Stop) -> None:
@@ -437,11 +448,16 @@ def _end(query: StreamingQuery, stop: Stop) -> None:
         raise failure
 
 
-def totals(store: Store, reading: runs.Run, folding: runs.Run) -> list[str]:
-    """The sums of both runs, from `_batches`, and how they add up."""
+def sums_of(store: Store, reading: runs.Run, folding: runs.Run) -> dict[str, int]:
+    """The sums of both runs, from `_batches`."""
     sums = {q: store.sums(run, q) for q, run in (("ingest", reading.name), ("fold", folding.name))}
     both = {**sums["fold"], "rows_in": sums["ingest"]["rows_in"]}
     both["quarantined"] += sums["ingest"]["quarantined"]
+    return both
+
+
+def totals(both: Mapping[str, int]) -> list[str]:
+    """How the sums of both runs add up."""
     lines = [sum_of(both)]
     classes = ("applied", "duplicates", "superseded", "quarantined", "held")
     left = both["rows_in"] - sum(both[name] for name in classes)

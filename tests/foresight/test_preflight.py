@@ -241,3 +241,69 @@ def test_only_what_was_asked_for_counts(tmp_path: Path) -> None:
     assert main([*call, "--failure", "one_broker"]) == 0
     assert main([*call, "--failure", "one_broker", "--records", "acks_1"]) == 1
     assert set(KINDS) - set(PROMISED) == {"acks_1"}
+
+
+SHORT = {
+    "3.9.1": """\
+2 of 2 topics CAN LOSE records that Kafka had promised to keep.
+  Kafka 3.9.1 (KRaft), eligible leader replicas off
+    CAN LOSE  weak, by one_disk; min.insync.replicas 1: acks=all is answered with the leader alone
+    CAN LOSE  good, by one_disk
+    Without eligible leader replicas the last replica in the ISR is elected again, whatever its disk
+""",
+    "4.1.0": """\
+1 of 2 topics CAN LOSE records that Kafka had promised to keep.
+  Kafka 4.1.0 (KRaft), eligible leader replicas on
+    CAN LOSE  weak, by one_disk; min.insync.replicas 1: acks=all is answered with the leader alone
+    well      good, by no failure that was asked about
+""",
+}
+
+
+@pytest.mark.parametrize(("release", "good"), [("3.9.1", "can_lose"), ("4.1.0", "cannot")])
+def test_the_first_lines_and_the_json_say_which_topics_are_well(
+    release: str, good: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With 3.9.1 a topic of min.insync.replicas 1 has the table of one of 2: the words differ."""
+    lines = []
+    for topic, least in (("good", 2), ("weak", 1)):
+        lines += [
+            f"Topic: {topic}\tTopicId: 2__hL4ioTz2vL9G9ufTZnQ\tPartitionCount: 1\t"
+            f"ReplicationFactor: 3\tConfigs: min.insync.replicas={least}",
+            f"\tTopic: {topic}\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3",
+        ]
+    path = tmp_path / "describe.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    call = ["preflight", str(path), "--kafka", release, "--controller", "kraft", "--no-changes",
+            "--failure", "one_disk,one_broker"]  # fmt: skip
+    assert main(call) == 1
+    said = capsys.readouterr().out.partition("\n\n")[0].splitlines()
+    for found, wanted in zip(said, SHORT[release].splitlines(), strict=True):
+        assert found.startswith(wanted)
+    assert main([*call, "--format", "json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["answer"], answer["decided_by"]) == ("can_lose", list(PROMISED))
+    of = {p["topics"][0]["topic"]: (p["answer"], p["can_lose_by"]) for p in answer["profiles"]}
+    assert of == {
+        "weak": ("can_lose", ["one_disk"]),
+        "good": (good, ["one_disk"] if good == "can_lose" else []),
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "answer"),
+    [
+        (["--failure", "one_broker"], 0, "cannot"),
+        (["--failure", "one_broker", "--records", "acks_1"], 1, "can_lose"),
+        (["--failure", "two_brokers", "--states", "100"], 3, "not_found"),
+    ],
+)
+def test_the_overall_answer_is_that_of_the_exit_status(
+    more: list[str], status: int, answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["preflight", str(written(tmp_path)), "--kafka", "3.9.1", "--no-changes", *more]
+    assert main([*call, "--format", "json"]) == status
+    told = json.loads(capsys.readouterr().out)
+    assert told["answer"] == answer
+    assert told["decided_by"] == (["acks_1"] if "acks_1" in more else list(PROMISED))
+    assert {p["answer"] for p in told["profiles"]} == {answer}

@@ -259,7 +259,7 @@ def test_bad_evidence_is_seen_as_such(session: SparkSession, folder: Path) -> No
     assert {n for n, r in found.items() if r.expectation.family == "integrity"} == set()
     assert {n for n, r in found.items() if r.expectation.family == "evidence"} == {
         "no_sequence_conflicts", "quarantined_share", "no_event_is_held", "no_trace_gaps",
-        "unknown_share", "clock_skew",
+        "unknown_share", "clock_skew", suites.DECIDED,
     }  # fmt: skip
     assert found["clock_skew"].observed_value > 50_000
     assert found["no_event_is_held"].observed_value > 1

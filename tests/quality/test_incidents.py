@@ -169,6 +169,17 @@ def test_the_job_fails_on_lost_records_writes_rows_and_data_docs(
     assert "verdicts" in index
     pages = [p.read_text() for p in (tmp_path / "docs" / "validations").rglob("*.html")]
     assert any("no_committed_loss: Every record that was committed" in page for page in pages)
+    [failed] = [p for p in pages if "no_committed_loss: Every record that was committed" in p]
+    told = " ".join(failed.partition("no_committed_loss: Every")[2].partition("</span>")[0].split())
+    assert "Severity: critical. Next: the proof: replication-analyzer explain " in told
+    assert f"explain {loss['failing_rows'][0]['finding_id']} PATH; what was lost" in told
+    assert failed.count("Severity: ") == sum(
+        len(s.expectations) for s in chosen if s.table == "verdicts"
+    )
+    assert failed.count("Next: ") == failed.count("Failing rows: ")
+    expected = (tmp_path / "docs" / "expectations" / "verdicts.html").read_text()
+    assert "Where it fails: the proof: replication-analyzer explain FINDING PATH" in expected
+    assert "Severity critical: where it fails, the job ends with status 1" in expected
     assert all('class="whose">Cluster: ' in page for page in pages)
     assert not any("<script" in page or 'stylesheet" href="http' in page for page in pages)
 

@@ -21,11 +21,13 @@ from replication.quality.command import Every, parser
 from replication.quality.great_expectations_suite import Judge
 from replication.quality.metrics import MOST_TOPICS, Metrics
 from replication.quality.suites import Expectation, Suite
+from replication.quality.verdict_sums import NAMES, Sums
 from replication.spark import expectation_results
 from replication.spark.other_writers import RESULTS
 from replication.spark.tables import Store
 from tests.spark.questions import questions
 
+SUMS = Sums(2, {(NAMES[0], "HOLDS"): 1, (NAMES[0], "UNKNOWN"): 1})
 RULES = project_root() / "conf" / "prometheus" / "alerts.yml"
 
 
@@ -67,13 +69,18 @@ def test_the_finding_of_the_next_step_is_one_that_is_printed() -> None:
 def test_metrics_are_written_to_a_file_or_served(tmp_path: Path) -> None:
     file = tmp_path / "quality.prom"
     metrics = Metrics("/share/tables", file)
-    metrics.show([outcome("a", "critical", 1), outcome("b", "warning", 0)], [], 12.5)
-    metrics.show([outcome("a", "critical", 0), outcome("c", "warning", 2)], [], 13.5)
+    metrics.show([outcome("a", "critical", 1), outcome("b", "warning", 0)], [], 12.5, SUMS)
+    metrics.show([outcome("a", "critical", 0), outcome("c", "warning", 2)], [], 13.5, SUMS)
     text = file.read_text()
     told = dict(
         re.findall(r'^replication_expectation_failed\{.*expectation="(\w)",.*\} (\S+)', text, re.M)
     )
     assert told == {"a": "0.0", "c": "1.0"}
+    verdicts = re.findall(r'^replication_quality_verdicts\{.*verdict="(\w+)"\} (\S+)', text, re.M)
+    assert len(verdicts) == 4 * len(NAMES)
+    assert sorted(each for each in verdicts if each[1] != "0.0") == [
+        ("HOLDS", "1.0"), ("UNKNOWN", "1.0"),
+    ]  # fmt: skip
     assert 'replication_quality_checked_timestamp_seconds{tables="/share/tables"} 13.5' in text
     assert generate_latest(metrics.registry).decode() == text
 
@@ -92,6 +99,7 @@ def test_a_failed_check_names_cluster_and_topic_as_far_as_its_rows_do() -> None:
         ],
         ["k", "l"],
         1.0,
+        SUMS,
     )
     text = generate_latest(metrics.registry).decode()
     told = re.findall(r'failed\{cluster="(.*?)",expectation="(\w)",.*topic="(.*?)"\} (\S+)', text)
@@ -104,7 +112,7 @@ def test_a_failed_check_names_cluster_and_topic_as_far_as_its_rows_do() -> None:
 @pytest.mark.parametrize("severity", suites.SEVERITIES)
 def test_a_failed_check_is_an_alert(severity: str) -> None:
     metrics = Metrics("/share/tables", None)
-    metrics.show([outcome("a", severity, 1, topic="t", cluster_id="k")], ["k"], 12.5)
+    metrics.show([outcome("a", severity, 1, topic="t", cluster_id="k")], ["k"], 12.5, SUMS)
     text = generate_latest(metrics.registry).decode()
     rules = YAML(typ="safe").load(RULES.read_text())["groups"][0]["rules"]
     ours = [r for r in rules if "replication_expectation_failed" in r["expr"]]

@@ -19,7 +19,7 @@ from replication.spark.tables import Store
 from tests.spark.event_rows import made_trace
 from tests.spark.jobs_in_process import run_replay
 
-EXPECTATIONS = (project_root() / "docs" / "expectations.md").read_text(encoding="utf-8")
+EXPECTATIONS = (project_root() / "docs" / "expectations_project.md").read_text(encoding="utf-8")
 (EXAMPLE,) = re.findall(r"<!-- project.*?```python\n(.*?)```", EXPECTATIONS, re.S)
 VERDICTS = ("HOLDS", "VIOLATED", "UNKNOWN")
 PAGE = """<html><head><title>t</title>

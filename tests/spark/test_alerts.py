@@ -28,6 +28,7 @@ from replication.spark.metrics import Metrics
 from replication.spark.progress import Progress
 from replication.spark.topic_partition_ids import INCIDENT_MARK
 from tests.protocol.judgement.test_risk_rows import row as danger
+from tests.quality.test_outcomes import SUMS
 from tests.quality.test_outcomes import outcome as quality_outcome
 
 NAME = "Id-1/t/topic-id/3"
@@ -389,7 +390,7 @@ def exported() -> set[str]:
     answer = answered(at_risk(), loss_ledger=[loss()], verdicts=[verdict("x", "UNKNOWN")])
     answer.silent = {"c": {1: "x"}}
     checks = QualityMetrics("/share/tables", None)
-    checks.show([quality_outcome("e", "critical", 1)], [], 1.0)
+    checks.show([quality_outcome("e", "critical", 1)], [], 1.0, SUMS)
     text = metrics_of(answer) + generate_latest(checks.registry).decode()
     return set(re.findall(r"^(replication_\w+)(?:\{| )", text, re.M))
 

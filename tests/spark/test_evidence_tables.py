@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from replication.spark import contracts, import_artifacts, views
 from replication.spark.evidence_tables import Rows
 from replication.spark.import_artifacts import ImportJob
 from replication.spark.progress import Progress
-from replication.spark.tables import Store
+from replication.spark.tables import Store, TablesError
 from tests.changed_evidence import INCIDENTS
 from tests.recovery.groups.test_groups import CAPTURED
 from tests.spark.jobs_in_process import run_replay
@@ -103,6 +104,35 @@ def test_what_nobody_asks_for_is_not_written(spark: SparkSession, folder: Path) 
     run_replay(spark, folder)
     assert not any((folder / "replayed" / table).exists() for table in TABLES)
     assert views.opened(spark, folder / "replayed").run == "first"
+
+
+def test_a_table_that_was_there_and_is_gone_is_not_made_anew(
+    spark: SparkSession, folder: Path
+) -> None:
+    """It would hold this import's rows alone, and look like a whole one."""
+    run_import(spark, LOST, folder / "in", "--incident", "may")
+    tables = folder / "tables"
+    for table in ("decisions", "affected_groups"):
+        shutil.rmtree(tables / table)
+        said = f"the tables? .*{table}.* gone, .*delete the folders? .*lost_records_keys.* too and"
+        with pytest.raises(TablesError, match=said):
+            run_import(spark, LOST, folder / f"june-{table}", "--incident", "june")
+        assert not (tables / table).exists()
+        assert not list((folder / f"june-{table}").glob("*"))
+    for table in TABLES:
+        shutil.rmtree(tables / table, ignore_errors=True)
+    run_import(spark, LOST, folder / "again", "--incident", "may")
+    assert held(spark, tables, "decisions")
+
+
+def test_tables_that_a_crash_has_left_half_made_are_gone_on_with(
+    spark: SparkSession, folder: Path
+) -> None:
+    store = Store(spark, folder / "tables")
+    store.create(by_evidence=True)
+    shutil.rmtree(folder / "tables" / "decisions")
+    run_import(spark, LOST, folder / "in")
+    assert held(spark, folder / "tables", "decisions")
 
 
 def test_rows_that_are_only_counted_are_not_kept() -> None:

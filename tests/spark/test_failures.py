@@ -9,7 +9,8 @@ import pytest
 
 from replication.paths import project_root
 from replication.spark.event_files import SourceError
-from replication.spark.failures import exit_status, failed
+from replication.spark.failures import ended_by, exit_status, failed
+from replication.spark.log_files import DamagedError
 
 JOBS = sorted((project_root() / "jobs").glob("*.py"))
 
@@ -48,6 +49,16 @@ def test_a_store_that_does_not_answer_may_come_back(
         f"replay.py: s3a://bucket/tables: ConnectException: {away}; start it again when that is "
         "mended\n"
     )
+
+
+def test_a_table_that_is_gone_or_damaged_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may go at any moment of a look, and not only before one."""
+    assert ended_by(DamagedError(tmp_path / "verdicts", "is damaged"), "check_quality.py") == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"check_quality.py: {tmp_path}/verdicts is damaged: restore the table's")
+    assert said.count("\n") == 1
 
 
 def test_a_defect_is_no_finding(capsys: pytest.CaptureFixture[str]) -> None:

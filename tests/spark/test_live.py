@@ -52,6 +52,10 @@ def test_shipped_lines_end_in_the_verdicts_of_an_import(spark: SparkSession, fol
     said = run_stream(spark, folder, source=source, alerting=alerting(), **one)
     assert "live micro-batch 1" in said
     assert "told at the next start" in said
+    last = said.splitlines()[-1]
+    assert last.startswith(f"1 of {len(sent) + 51} rows (")
+    assert "; 1 of them: " in last
+    assert "query IN ('live')" in last
     receiver.left = 0
     for _ in range(2):
         anew = alerting()

@@ -21,7 +21,7 @@ COMMITTED, MATCHING = "committed_records_survive", "log_matching"
             "exit status 3: UNKNOWN: log_matching in 1 topic partition (SELECT * FROM verdicts "
             "WHERE verdict = 'UNKNOWN')",
         ),
-        ({}, "exit status 3: no event was judged (see the table quarantine)"),
+        ({}, "exit status 3: no event was judged"),
     ],
 )
 def test_the_line(verdicts: dict[tuple[str, str], int], says: str) -> None:

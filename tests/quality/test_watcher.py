@@ -1,0 +1,88 @@
+"""The watcher of the tables outlives what it cannot read, and its metrics say since when."""
+
+import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs import check_quality
+from jobs.check_quality import Due
+from replication.paths import project_root
+from replication.quality import suites
+from replication.quality.command import Every
+from replication.spark import session as sessions
+from replication.spark.ending import Stop
+from replication.spark.lost_tables import BATCHES
+from replication.spark.tables import Store, TablesError
+from tests.spark.jobs_in_process import waited_for
+
+CHOSEN = suites.load(project_root() / "conf" / "expectations", ("findings",))
+
+
+def test_where_no_time_is_told_a_look_that_failed_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nothing may be written any more: the stream has ended over the same table."""
+    now = 100.0
+    monkeypatch.setattr("jobs.check_quality.time.monotonic", lambda: now)
+    due = Due(Every(3))
+    due.failed()
+    store = Store(None, tmp_path)  # type: ignore[arg-type]
+    looked = []
+    for now in (101.0, 159.0, 160.0):
+        if due.now(store):
+            looked.append(now)
+    assert looked == [160.0]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("every", ["1s", "1"])
+@pytest.mark.parametrize("table", ["verdicts", BATCHES])
+def test_a_dropped_table_does_not_end_the_watcher(
+    session: SparkSession, healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    table: str, every: str, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    tables, file = tmp_path / "tables", tmp_path / "quality.prom"
+    shutil.copytree(healthy, tables)
+    monkeypatch.setattr(check_quality, "POLL_SECONDS", 0.2)
+    monkeypatch.setattr(check_quality, "RETRY_SECONDS", 0.5)
+    asked = ["--tables", str(tables), "--every", every, "--metrics", str(file)]
+    flags, stop = check_quality.parser().parse_args(asked), Stop()
+
+    def told(name: str) -> float:
+        text = file.read_text() if file.exists() else ""
+        found = re.search(rf"^replication_quality_{name}{{.*}} (\S+)", text, re.M)
+        return float(found[1]) if found else 0.0
+
+    def checks() -> set[str]:
+        return set(re.findall(r"^replication_expectation_failed.*", file.read_text(), re.M))
+
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(check_quality.follow, session, flags, CHOSEN, stop)
+        waited_for(lambda: told("checked_timestamp_seconds") > 0, following)
+        shutil.move(tables / table, tmp_path / "kept")
+        waited_for(lambda: told("look_failed") == 1, following)
+        last, failed = told("checked_timestamp_seconds"), checks()
+        assert failed
+        waited_for(lambda: capsys.readouterr().err.count("it looks again every") > 0, following)
+        assert (told("checked_timestamp_seconds"), checks()) == (last, failed)
+        shutil.move(tmp_path / "kept", tables / table)
+        waited_for(lambda: told("look_failed") == 0, following)
+        assert told("checked_timestamp_seconds") > last
+        stop.asked = True
+        assert following.result(60) == 2
+
+
+@pytest.mark.spark
+def test_what_cannot_be_read_from_the_start_ends_the_watcher(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """A misspelt --tables is told by the status, at once."""
+    asked = ["--tables", str(tmp_path / "nowhere"), "--every", "1s"]
+    flags = check_quality.parser().parse_args(asked)
+    with pytest.raises(TablesError, match="is no folder"):
+        check_quality.follow(session, flags, CHOSEN, Stop())
+    assert sessions.is_alive(session)
