@@ -54,7 +54,7 @@ def unknown_log(view: View) -> tuple[str, list[str]] | None:
     """Why nothing shows a log, and what would; None where lines or copies of any replica do."""
     line = view.fates.line
     shown = view.state.story.set_aside or any(s.spans for own in line.own.values() for s in own)
-    if shown or line.covered:
+    if shown or any(line.own.get(number) for number in line.covered):
         return None  # What is not seen of the leader's log is taken for granted by name, or asked.
     may_lead = [line.final_leader] if line.final_leader is not None else line.replicas
     blind = [

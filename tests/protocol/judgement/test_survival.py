@@ -41,6 +41,8 @@ def judged(facts: Facts, name: str = COMMITTED, *, strict: bool = False) -> dict
         # Nothing tells how broker 2 was elected, nor what broker 1 wrote.
         ([*UNTOLD, ALONE, *PASSED_OVER, *OTHERS], "UNKNOWN", "UNKNOWN"),
         ([ev.PartitionDescribed((1, 2, 3), 1, False)], "UNKNOWN", "UNKNOWN"),
+        # A broker whose log is whole and has no line of the partition shows nothing.
+        ([ev.CoverageDeclared("broker_log", 3, True)], "UNKNOWN", "UNKNOWN"),
     ],
 )
 def test_a_verdict_is_what_all_histories_say(facts: Facts, by_default: str, strictly: str) -> None:
