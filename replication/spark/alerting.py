@@ -126,7 +126,9 @@ class Alerting:
                 for name, rows in told.items():
                     self.answer.put(table, name, rows)
             if newest is not None:
-                self.answer.clock = max(int(newest), self.answer.clock or 0)
+                # A broker whose clock is ahead makes no danger older than it is.
+                at = min(int(newest), int(time.time() * 1000))
+                self.answer.clock = max(at, self.answer.clock or 0)
         self.progressed(FOLD, micro_batch_id, outcome.figures)
         self._show()
 
