@@ -25,12 +25,7 @@ from replication.evidence.clients.told_once import told_once
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.collecting.many_processes import spread_over
 from replication.evidence.collecting.observations import brokers_of
-from replication.evidence.event_dumps import (
-    Misfits,
-    read_events,
-    several_imports,
-    write_events,
-)
+from replication.evidence.event_dumps import Misfits, read_events, write_events
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.joining.by_clock import ClocksDisagree
 from replication.evidence.opening import lines_of
@@ -54,7 +49,7 @@ from replication.reports.do_now import sends_to_decide
 from replication.reports.evidence_lines import Quotes, read_lines
 from replication.reports.finding_words import instead
 from replication.reports.history_words import open_questions_of, two_histories_text
-from replication.reports.inventory_words import counted
+from replication.reports.inventory_words import counted, of_first_partitions
 from replication.reports.line_words import sentence
 from replication.reports.loss_words import name_clients
 from replication.reports.page import NOTHING_BESIDE, Beside, write_page
@@ -207,8 +202,6 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
         # A dump may tell of the same partitions in any order: all has to be at hand at once.
         dumped, misfits = _dumped(imported, arguments.topics)
         events = _of_one_incident([*imported.events(), *dumped], arguments.incident)
-        for said in several_imports(events):
-            print(f"note: {plain(said)}", file=sys.stderr)
         groups: Iterable[list[Event]] = [events]
     else:
         misfits = Misfits()
@@ -333,6 +326,9 @@ def _folded(
         if keep_events:
             kept += events
     folded.sort(key=lambda f: f.identity)
+    several = [(f"{f.identity[1]}-{f.identity[3]}", f.several_imports or "") for f in folded]
+    for note in of_first_partitions((name, said) for name, said in several if said):
+        print(f"note: {plain(note)}", file=sys.stderr)
     for partition in folded:
         if partition.defect is not None:
             _, topic, _, number = partition.identity
@@ -345,12 +341,11 @@ def _folded(
         incident or None,
     )  # fmt: skip
     acknowledgements = told_once(imported.collection.acknowledgements)
-    several = len(imported.files) > 1
     name_clients(
         answer,
         acknowledgements,
         by_time=imported.clocks_compare,
-        cluster_of=imported.cluster_of if several else None,
+        cluster_of=imported.cluster_of if len(imported.files) > 1 else None,
     )
     return Diagnosis(imported, kept, folded, answer, sources)
 
