@@ -32,7 +32,7 @@ def loss(**changes: Any) -> Any:
 def detail(**changes: Any) -> Any:
     return {
         **PLACE, "finding_id": "f", "election": None, "allowed_by": [], "copies": [],
-        "clients": [], "first_keys": [], **changes,
+        "clients": [], "first_keys": [], "by_client": [], **changes,
     }  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def test_losses_of_one_event_are_one_paragraph() -> None:
 def test_clients_and_first_keys_are_named_where_one_acknowledgement_is_meant() -> None:
     class Ack:
         def __init__(self, offset: int, client: str, key: str, ts: int) -> None:
-            self.topic, self.partition, self.status = "t", 0, "acked"
+            self.topic, self.partition, self.status, self.acks = "t", 0, "acked", "all"
             self.offset, self.client, self.payload_id, self.ts = offset, client, key, ts
 
     election = {"leader": 2, "leader_epoch": 4, "kind": "unclean", "at": 50, "observed_at": "then"}
@@ -134,7 +134,7 @@ def test_clients_and_first_keys_are_named_where_one_acknowledgement_is_meant() -
 
     (found,) = made["loss_details"]
     assert (found["clients"], found["first_keys"]) == (["p"], ["k5", "k6"])
-    assert "  Whose: 1 client (p); the first keys: k5, k6." in loss_text(made)
+    assert "  Whose: 1 client (p: 2 with acks=all); the first keys: k5, k6." in loss_text(made)
 
     began = {
         "leader_epoch": 3,
@@ -145,10 +145,35 @@ def test_clients_and_first_keys_are_named_where_one_acknowledgement_is_meant() -
     assert found["first_keys"][-1] == "two"
 
 
+def test_lost_records_are_counted_by_client_and_acks() -> None:
+    class Ack:
+        topic, partition, status, payload_id, ts = "t", 0, "acked", None, 10
+
+        def __init__(self, offset: int, client: str, acks: str) -> None:
+            self.offset, self.client, self.acks = offset, client, acks
+
+    rows = (loss(end_offset=8), loss(first_offset=8, end_offset=20, records=12, finding_id="g"))
+    made = answer(losses=rows, details=(detail(), detail(finding_id="g")))
+    sent = [Ack(5, "p", "all"), Ack(6, "p", "1"), Ack(8, "p", "all"), Ack(7, "q", "1")]
+    name_clients(made, [*sent, *(Ack(9 + n, f"r{n}", "1") for n in range(6))])
+
+    assert made["loss_details"][0]["by_client"] == [
+        {"client": "p", "acks": "1", "records": 1},
+        {"client": "p", "acks": "all", "records": 1},
+        {"client": "q", "acks": "1", "records": 1},
+    ]
+    [whose] = [line for line in loss_text(made) if line.startswith("  Whose: ")]
+    assert whose == (
+        "  Whose: 8 clients (p: 1 with acks=1, 2 with acks=all; q: 1 with acks=1; "
+        "r0: 1 with acks=1; r1: 1 with acks=1; r2: 1 with acks=1; 3 more clients: 3)."
+    )
+
+
 def test_acknowledgements_are_of_the_cluster_that_they_lie_beside() -> None:
     class Ack:
         def __init__(self, path: str, key: str) -> None:
             self.topic, self.partition, self.status, self.offset = "t", 0, "acked", 5
+            self.acks = "1"
             self.path, self.client, self.payload_id, self.ts = path, path, key, 10
 
     losses = tuple(loss(cluster_id=cluster, finding_id=cluster) for cluster in ("a", "b"))
