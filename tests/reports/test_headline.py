@@ -1,14 +1,26 @@
 """The first sentence: never more than is shown, and what would tell the rest."""
 
+import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from replication.cli import main
+from replication.protocol.histories.assumptions import ASSUMPTIONS
 from replication.reports import words
-from replication.reports.headline import headline, how_to_get, what_settles
+from replication.reports.headline import (
+    MOST_WORDS,
+    headline,
+    headline_more,
+    how_to_get,
+    what_settles,
+)
 from replication.reports.inventory_words import span_of
 from replication.reports.loss_words import loss_text, name_clients, why, why_of
 
+INCIDENTS = Path(__file__).parents[1] / "incidents"
 PLACE = {"cluster_id": "c", "topic": "t", "topic_id": None, "partition": 0}
 
 
@@ -97,7 +109,72 @@ def test_at_least_where_a_bound_is_open_or_a_partition_undecided() -> None:
 def test_gone_from_the_leader_is_not_called_lost() -> None:
     made = headline(answer(losses=(loss(status="undetermined"),)))
 
-    assert made.startswith("3 records gone from the leader and perhaps from everywhere in t-0")
+    assert made.startswith("3 records gone from the leader and perhaps lost in t-0")
+
+
+def test_what_does_not_fit_into_a_headline_is_on_the_next_line() -> None:
+    settled = {**PLACE, "status": "settled"}
+    rows = tuple(
+        loss(status=status, finding_id=status, contract=contract)
+        for status, contract in (
+            ("lost", "broken"), ("undetermined", "unknown"), ("recoverable", "not_promised"),
+        )
+    )  # fmt: skip
+    made = answer(verdict("log_matching", "UNKNOWN"), losses=rows)
+    made["divergences"] = [settled]
+    assert headline(made) == (
+        "At least 3 records lost, at least 3 records gone from the leader and perhaps lost, "
+        "replicas diverged in 1 place in t-0"
+    )
+    assert headline_more(made) == [
+        "Also at least 3 records gone from the leader but recoverable",
+        "3 promised, 3 not promised, 3 perhaps promised",
+        "Cannot tell everything of 1 partition",
+    ]
+
+
+def test_the_next_line_of_an_answer_has_the_rest_of_its_headline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    less = tmp_path / "less"
+    shutil.copytree(INCIDENTS / "last_replica_standing__4.1.1__elr_off", less)
+    shutil.rmtree(less / "broker-2")
+    main(["diagnose", str(less)])
+    first, second, *_ = capsys.readouterr().out.split("\n")
+    assert len(first.split()) <= MOST_WORDS
+    assert first.endswith("; Kafka had promised to keep them.")
+    assert second == "Cannot tell everything of 1 partition."
+    main(["diagnose", str(less), "--format", "json"])
+    answer_of = json.loads(capsys.readouterr().out)
+    assert [answer_of["headline"] + ".", *(f"{s}." for s in answer_of["headline_more"])] == [
+        first, second,
+    ]  # fmt: skip
+    main(["diagnose", str(less), "--report", str(tmp_path / "page.html")])
+    assert f"<p>{second}</p>" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("granted", sorted(ASSUMPTIONS))
+@pytest.mark.parametrize("unheard", [False, True])
+def test_no_assumption_makes_a_headline_long_or_is_left_out(granted: str, *, unheard: bool) -> None:
+    verdicts = [
+        {**verdict("committed_records_survive", "HOLDS"), "assuming": [granted]},
+        verdict("acknowledged_records_survive", "UNKNOWN", missing=True),
+    ]
+    made = answer(*verdicts[: 1 + unheard])
+    said = [headline(made), *headline_more(made)]
+    assert len(said[0].split()) <= MOST_WORDS
+    assert ASSUMPTIONS[granted].sentence in " ".join(said)
+    assert ("acks=1" in said[0]) == unheard
+
+
+def test_why_nothing_can_be_told_is_in_the_headline_as_far_as_it_fits() -> None:
+    open_one = verdict("log_matching", "UNKNOWN")
+    open_one["reason"] = "offset 9: two histories fit the evidence; in one " + "very " * 20 + "long"
+    made = answer(open_one)
+    assert headline(made).endswith("(t-0: offset 9: two histories fit the evidence)")
+    open_one["reason"] = "very " * 20 + "long"
+    assert headline(made) == "CANNOT TELL whether anything is lost in 1 of 1 partition"
+    assert headline_more(made) == []
 
 
 def test_losses_of_one_event_are_one_paragraph() -> None:
