@@ -22,7 +22,7 @@ from replication.reports.inventory_words import counted
 from replication.spark import fold_stream, ingest, runs, session, settings
 from replication.spark.alerting import Alerting, channels_of
 from replication.spark.checkpoint_files import written_without_processes
-from replication.spark.ending import LAST_MICRO_BATCH_SECONDS, Stop
+from replication.spark.ending import Stop, last_micro_batch, stopped
 from replication.spark.event_files import Admission, SourceError, event_files
 from replication.spark.failures import ended_by
 from replication.spark.fold_stream import Fold
@@ -382,7 +382,7 @@ class StreamJob:
                 break
             self._turned()
             query.awaitTermination(1)
-        _end(query, self.stop)
+        self._end(query)
 
     def _turned(self) -> None:
         """Tells probes that this loop goes on."""
@@ -408,7 +408,23 @@ class StreamJob:
             if self.alerting is not None:
                 self.alerting.deliver()
         for query in queries:
-            _end(query, self.stop)
+            self._end(query)
+
+    def _end(self, query: StreamingQuery) -> None:
+        """Ends a query between two micro-batches if it can; raises what it failed with."""
+        waited_for = last_micro_batch(query, self.stop)
+        if query.isActive:
+            self.stop.stopping(query.name)
+            has_stopped = stopped(self.spark, query)
+            if waited_for or not has_stopped:
+                why = "its source had not answered" if waited_for else "it was still busy"
+                self.progress.say(
+                    f"{query.name}: {why} ({waited_for or query.status['message']}), and was ended "
+                    "without waiting longer; the next start goes on from the last whole micro-batch"
+                )
+        failure = query.exception()
+        if failure is not None:
+            raise failure
 
     def _finish(
         self, store: Store, admission: Admission | None, reading: runs.Run, folding: runs.Run
@@ -420,21 +436,6 @@ class StreamJob:
             self.progress.say(line)
         check_counts(store, {ingest.QUERY: reading.name, fold_stream.QUERY: folding.name})
         self.progress.say(f"tables: {self.tables}")
-
-
-def _end(query: StreamingQuery, stop: Stop) -> None:
-    """Ends a query between two micro-batches if it can; raises what it failed with."""
-    deadline = time.monotonic() + LAST_MICRO_BATCH_SECONDS
-    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-        if query.name in stop.resting:
-            break
-        time.sleep(0.1)
-    if query.isActive:
-        stop.stopping(query.name)
-        query.stop()
-    failure = query.exception()
-    if failure is not None:
-        raise failure
 
 
 def totals(store: Store, reading: runs.Run, folding: runs.Run) -> list[str]:
