@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from replication.places import Place
+from replication.progress import WARNING
 from replication.spark.alerts import TABLES, Alert, Answer, Outbox, Row, alerts_of, payload
 from replication.spark.answer_tables import Outcome
 from replication.spark.event_files import SourceError
@@ -181,7 +182,7 @@ class Alerting:
                 post(address, data, max(left, 1.0))
             except (OSError, http.client.HTTPException, ValueError) as error:
                 told = f"{len(due)} not delivered, tried again: {reason_of(error)}"
-                self.progress.say(f"alerts: {told}")
+                self.progress.say(f"alerts: {told}", level=WARNING)
                 self.not_before = time.monotonic() + self.pause
                 self.pause = min(2 * self.pause, LONGEST_PAUSE)
                 return False

@@ -135,7 +135,8 @@ class Live:
         self._tell(joined.heard, joined.silent)
         if self.alerting is not None:
             self.alerting.progressed(QUERY, micro_batch_id, figures)
-        self.progress.say("\n".join([_told(micro_batch_id, joined), *self.news(joined)]))
+        for line in (_told(micro_batch_id, joined), *self.news(joined)):
+            self.progress.say(line)
         self.stop.between(QUERY)
 
     def news(self, joined: Joined) -> list[str]:

@@ -17,6 +17,7 @@ from replication import places
 from replication.command_line import INCIDENT_HELP, ack_fields, incident_name, time_zone
 from replication.evidence.collecting.envelopes import FieldNames
 from replication.places import HadoopPath, Place
+from replication.progress import WARNING
 from replication.protocol.folding import codec
 from replication.reports.inventory_words import counted
 from replication.spark import fold_stream, ingest, runs, session, settings
@@ -419,8 +420,10 @@ class StreamJob:
             if waited_for or not has_stopped:
                 why = "its source had not answered" if waited_for else "it was still busy"
                 self.progress.say(
-                    f"{query.name}: {why} ({waited_for or query.status['message']}), and was ended "
-                    "without waiting longer; the next start goes on from the last whole micro-batch"
+                    f"{query.name}: {why} ({waited_for or query.status['message']}), and was "
+                    "ended without waiting longer; the next start goes on from the last whole "
+                    "micro-batch",
+                    level=WARNING,
                 )
         failure = query.exception()
         if failure is not None:
