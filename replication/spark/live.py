@@ -47,6 +47,7 @@ class ShippedSource:
 
     names: fields of a fleet's own envelopes. cluster_ids: Kafka's cluster id by a cluster's name.
     kafka_version: of brokers that do not print theirs. zone: of the time that their logs print.
+    allowed: the names of the only clusters whose lines are taken; empty: of any.
     """
 
     where: KafkaSource | Place
@@ -54,6 +55,17 @@ class ShippedSource:
     cluster_ids: Mapping[str, str] = field(default_factory=dict)
     kafka_version: str | None = None
     zone: tzinfo | None = None
+    allowed: frozenset[str] = frozenset()
+
+    def refusal(self, line: ShippedLine) -> str | None:
+        """Why a line is not taken, as far as its cluster decides that; None where it is taken."""
+        if not self.allowed or line.cluster in self.allowed:
+            return None
+        said = f"names the cluster {line.cluster!r}" if line.cluster else "names no cluster"
+        return (
+            f"the line {said}, and --only-named-clusters takes those of "
+            f"{', '.join(sorted(self.allowed))} alone: if it is to be taken, name it by --cluster"
+        )
 
 
 @dataclass(frozen=True)
@@ -175,6 +187,8 @@ class Live:
     def _lines(self, frame: DataFrame, refused: Entries) -> Iterator[ShippedLine | NotALine]:
         for sent in self._sent(frame, refused):
             for line in shipped_lines(sent.value, self.source.names):
+                if isinstance(line, ShippedLine) and (why := self.source.refusal(line)):
+                    line = NotALine(why)
                 if isinstance(line, NotALine):
                     raw = raw_text(sent.value)
                     refused.add(

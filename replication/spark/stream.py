@@ -110,6 +110,11 @@ def _add_shipped(made: argparse.ArgumentParser) -> None:
         help="with --shipped: ID is Kafka's id of the cluster that lines call NAME. May be given "
         "for each cluster; given once, it holds for the lines that name no cluster, too",
     )  # fmt: skip
+    shipped.add_argument(
+        "--only-named-clusters", action="store_true",
+        help="with --shipped: take the lines of the clusters alone that --cluster names; all "
+        "others go to quarantine. Without it whoever may send lines makes clusters and series",
+    )  # fmt: skip
     for part, held in (
         ("line", "holds the line"), ("host", "names the host that printed the line"),
         ("path", "names the file that the line was in"), ("cluster", "names the cluster"),
@@ -174,11 +179,12 @@ def _source(flags: argparse.Namespace) -> KafkaSource | Place | ShippedSource:
                 "of its file system that outlasts it"
             )
         return _shipped(flags, where)
-    told = (flags.cluster, flags.kafka, flags.ack_fields, flags.time_zone)
+    told = (flags.cluster, flags.only_named_clusters, flags.kafka, flags.ack_fields,
+            flags.time_zone)  # fmt: skip
     if any(told) or any(_own_fields(flags).values()):
         raise SourceError(
-            "--cluster, --kafka, --ack-fields, --time-zone and the fields of envelopes go with "
-            "--shipped only"
+            "--cluster, --only-named-clusters, --kafka, --ack-fields, --time-zone and the fields "
+            "of envelopes go with --shipped only"
         )
     return where
 
@@ -217,6 +223,9 @@ def _own_fields(flags: argparse.Namespace) -> dict[str, Any]:
 def _shipped(flags: argparse.Namespace, where: KafkaSource | Place) -> ShippedSource:
     ids = dict(each.split("=", 1) for each in flags.cluster if "=" in each)
     clusters = [each.split("=", 1)[0] for each in flags.cluster]
+    if flags.only_named_clusters and not clusters:
+        raise SourceError("--only-named-clusters: no --cluster names one")
+    allowed = frozenset(clusters if flags.only_named_clusters else ())
     try:
         names = FieldNames(
             one_cluster=clusters[0] if len(clusters) == 1 else "",
@@ -225,7 +234,9 @@ def _shipped(flags: argparse.Namespace, where: KafkaSource | Place) -> ShippedSo
         zone = time_zone(flags.time_zone)
     except ValueError as error:
         raise SourceError(str(error)) from None
-    return ShippedSource(where, replace(names, **_own_fields(flags)), ids, flags.kafka, zone)
+    return ShippedSource(
+        where, replace(names, **_own_fields(flags)), ids, flags.kafka, zone, allowed
+    )
 
 
 def kafka_options(path: Path | None) -> dict[str, str]:

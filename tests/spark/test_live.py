@@ -19,7 +19,7 @@ from replication.spark.event_files import SourceError
 from replication.spark.live import Live, ShippedSource, from_the_future, newest_lines
 from replication.spark.maintain import Kept
 from replication.spark.progress import Progress
-from replication.spark.stream import kafka_options
+from replication.spark.stream import _source, kafka_options, parser
 from tests.evidence.shipping.test_spool import folder_of, sent_of
 from tests.spark.jobs_in_process import rows, run_stream
 from tests.spark.test_alerts import Receiver
@@ -96,6 +96,33 @@ def test_shipped_lines_end_in_the_verdicts_of_an_import(spark: SparkSession, fol
     newest = told.metrics.newest.labels("Id-1", "orders")._value.get()
     assert time.time() - 600 < newest <= time.time()
     assert said_of(rows(spark, folder / "tables", "verdicts")) == said_of(expected)
+
+
+@pytest.mark.spark
+def test_of_named_clusters_alone_lines_are_taken_where_so_is_asked(
+    spark: SparkSession, folder: Path
+) -> None:
+    own = [json.loads(line) | {"cluster": "orders"} for line in sent_of(INCIDENT)[:40]]
+    others = [own[0] | {"cluster": "made-up"}, {k: v for k, v in own[1].items() if k != "cluster"}]
+    sent = "".join(json.dumps(line) + "\n" for line in [*own, *others])
+    (folder / "in" / "a.jsonl").write_text(sent)
+    flags = ["--shipped", "--source", str(folder / "in"), "--cluster", "orders=Id-1"]
+    flags += ["--cluster", "billing", "--tables", "t", "--checkpoint-dir", "c"]
+    asked = _source(parser().parse_args([*flags, "--only-named-clusters"]))
+    assert "40 kept + 0 repeated + 2 quarantined" in run_stream(spark, folder, source=asked)
+    why = [row["reason"] for row in rows(spark, folder / "tables", "quarantine")]
+    assert sorted(text.partition(", and --only")[0] for text in why) == [
+        "the line names no cluster", "the line names the cluster 'made-up'",
+    ]  # fmt: skip
+    assert all("takes those of billing, orders alone" in text for text in why)
+    spool = folder / "checkpoint" / "live" / "spool"
+    assert [path.name for path in spool.iterdir()] == ["orders"]
+    with pytest.raises(SourceError, match="no --cluster names one"):
+        _source(
+            parser().parse_args(["--shipped", "--only-named-clusters", *flags[1:3], *flags[7:]])
+        )
+    with pytest.raises(SourceError, match="go with --shipped only"):
+        _source(parser().parse_args(["--only-named-clusters", *flags[1:3], *flags[7:]]))
 
 
 def test_a_note_is_said_again_only_when_it_has_changed(tmp_path: Path) -> None:
