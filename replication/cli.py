@@ -212,6 +212,7 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
     strict = getattr(arguments, "strict", False)
     diagnosis = _folded(imported, groups, misfits, keep_events, strict=strict)
     _print_late_notes(imported)
+    _print_unknown_releases(diagnosis.answer["clusters"])
     if not diagnosis.answer["input"]["events"] - misfits.rows:
         if arguments.topics:
             raise Unusable(imported.no_topic(arguments.topics))
@@ -231,6 +232,18 @@ def _print_late_notes(imported: Import) -> None:
     for _, notes in sorted(imported.late_notes.items()):
         for note in notes:
             print(f"note: {plain(note)}", file=sys.stderr)
+
+
+def _print_unknown_releases(clusters: list[dict[str, Any]]) -> None:
+    """Which releases the evidence names whose rules are not known: nothing rests on these then."""
+    for version in sorted({v for cluster in clusters for v in cluster["kafka_versions"]}):
+        try:
+            behaviour(version)
+        except ValueError as error:
+            print(
+                f"note: the evidence names a release: {plain(str(error))} (--kafka)",
+                file=sys.stderr,
+            )
 
 
 def _imported(arguments: argparse.Namespace) -> Import:
