@@ -25,12 +25,7 @@ from replication.evidence.clients.told_once import told_once
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.collecting.many_processes import spread_over
 from replication.evidence.collecting.observations import brokers_of
-from replication.evidence.event_dumps import (
-    Misfits,
-    read_events,
-    several_imports,
-    write_events,
-)
+from replication.evidence.event_dumps import Misfits, read_events, write_events
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.joining.by_clock import ClocksDisagree
 from replication.evidence.opening import lines_of
@@ -54,7 +49,7 @@ from replication.reports.do_now import sends_to_decide
 from replication.reports.evidence_lines import Quotes, read_lines
 from replication.reports.finding_words import instead
 from replication.reports.history_words import open_questions_of, two_histories_text
-from replication.reports.inventory_words import counted
+from replication.reports.inventory_words import counted, of_first_partitions
 from replication.reports.line_words import sentence
 from replication.reports.loss_words import name_clients
 from replication.reports.page import NOTHING_BESIDE, Beside, write_page
@@ -207,8 +202,6 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
         # A dump may tell of the same partitions in any order: all has to be at hand at once.
         dumped, misfits = _dumped(imported, arguments.topics)
         events = _of_one_incident([*imported.events(), *dumped], arguments.incident)
-        for said in several_imports(events):
-            print(f"note: {plain(said)}", file=sys.stderr)
         groups: Iterable[list[Event]] = [events]
     else:
         misfits = Misfits()
@@ -219,6 +212,7 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
     strict = getattr(arguments, "strict", False)
     diagnosis = _folded(imported, groups, misfits, keep_events, strict=strict)
     _print_late_notes(imported)
+    _print_unknown_releases(diagnosis.answer["clusters"])
     if not diagnosis.answer["input"]["events"] - misfits.rows:
         if arguments.topics:
             raise Unusable(imported.no_topic(arguments.topics))
@@ -238,6 +232,18 @@ def _print_late_notes(imported: Import) -> None:
     for _, notes in sorted(imported.late_notes.items()):
         for note in notes:
             print(f"note: {plain(note)}", file=sys.stderr)
+
+
+def _print_unknown_releases(clusters: list[dict[str, Any]]) -> None:
+    """Which releases the evidence names whose rules are not known: nothing rests on these then."""
+    for version in sorted({v for cluster in clusters for v in cluster["kafka_versions"]}):
+        try:
+            behaviour(version)
+        except ValueError as error:
+            print(
+                f"note: the evidence names a release: {plain(str(error))} (--kafka)",
+                file=sys.stderr,
+            )
 
 
 def _imported(arguments: argparse.Namespace) -> Import:
@@ -333,6 +339,9 @@ def _folded(
         if keep_events:
             kept += events
     folded.sort(key=lambda f: f.identity)
+    several = [(f"{f.identity[1]}-{f.identity[3]}", f.several_imports or "") for f in folded]
+    for note in of_first_partitions((name, said) for name, said in several if said):
+        print(f"note: {plain(note)}", file=sys.stderr)
     for partition in folded:
         if partition.defect is not None:
             _, topic, _, number = partition.identity
@@ -345,12 +354,11 @@ def _folded(
         incident or None,
     )  # fmt: skip
     acknowledgements = told_once(imported.collection.acknowledgements)
-    several = len(imported.files) > 1
     name_clients(
         answer,
         acknowledgements,
         by_time=imported.clocks_compare,
-        cluster_of=imported.cluster_of if several else None,
+        cluster_of=imported.cluster_of if len(imported.files) > 1 else None,
     )
     return Diagnosis(imported, kept, folded, answer, sources)
 

@@ -15,6 +15,12 @@ from typing import Any, TextIO, TypeVar, cast
 
 # json: each line is an object.
 LOG_FORMAT = "REPLICATION_ANALYZER_LOG"
+INFO, WARNING, ERROR = "info", "warning", "error"
+# The tool names itself where it says why it did not do what it was asked; a job's last line is told
+# apart by who prints it.
+_ERRORS = ("replication-analyzer:", "replication-analyzer ", "Traceback ")
+_DEFECT = ": a defect of this tool: "
+_WARNINGS = ("note: ", "silent: ", "unreadable: ", "left aside: ", "left for later")
 PATIENCE_SECONDS = 2.0
 # Where nothing can be counted the same is said again after this, at most.
 _LONGEST_SECONDS = 30.0
@@ -49,13 +55,20 @@ def is_json() -> bool:
     return os.environ.get(LOG_FORMAT) == "json"
 
 
-def line_of(text: str, **figures: Any) -> str:
+def level_of(text: str) -> str:
+    """How much a line matters to whoever is on call, by how it begins."""
+    if text.startswith(_ERRORS) or _DEFECT in text:
+        return ERROR
+    return WARNING if text.startswith(_WARNINGS) else INFO
+
+
+def line_of(text: str, level: str | None = None, **figures: Any) -> str:
     """A line as it is printed: the words, or where the environment asks for it an object of JSON
-    with `at` (ISO 8601), `message` and what else is known."""
+    with `at` (ISO 8601), `level`, `message` and what else is known. level: None, as it begins."""
     if not is_json():
         return text
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return json.dumps({"at": at, "message": text, **figures})
+    return json.dumps({"at": at, "level": level or level_of(text), "message": text, **figures})
 
 
 class _Lines:

@@ -29,7 +29,7 @@ from replication.paths import (
     project_root,
     spark_jars,
 )
-from replication.progress import line_of
+from replication.progress import ERROR, line_of
 
 EXIT_UNUSABLE = 2
 # Of spark-submit, those with a value that say where and with what a job runs.
@@ -142,19 +142,19 @@ def _run(job: str) -> int:
     spark_submit = _spark_submit()
     if spark_submit is None:
         told = f"{how_to_install('spark,quality')}, or set SPARK_HOME"
-        print(f"{program}: there is no spark-submit: {told}", file=sys.stderr)
+        print(line_of(f"{program}: there is no spark-submit: {told}", ERROR), file=sys.stderr)
         return EXIT_UNUSABLE
     try:
         command = command_of(job, sys.argv[1:], spark_submit)
     except MissingDataError as error:
-        print(f"{program}: {error}", file=sys.stderr)
+        print(line_of(f"{program}: {error}", ERROR), file=sys.stderr)
         return EXIT_UNUSABLE
     if command[0] == spark_submit and not _user_has_a_name():
         told = (
             f"user id {os.getuid()} has no name in /etc/passwd, without which Spark ends: "
             "run this as a user that has one (the images: 1000), or add a line for this id to it"
         )
-        print(line_of(f"{program}: {told}"), file=sys.stderr)
+        print(line_of(f"{program}: {told}", ERROR), file=sys.stderr)
         return EXIT_UNUSABLE
     # The job's Python is this one, wherever `python3` in PATH leads.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

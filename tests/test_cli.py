@@ -264,6 +264,29 @@ def test_what_is_piped_in_is_read_like_a_file(
         assert "standard input: empty" in said.err
 
 
+def test_a_release_whose_rules_are_not_known_is_told_with_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(
+        "[2026-11-20 15:18:14,000] INFO Kafka version: 5.1.0 "
+        "(org.apache.kafka.common.utils.AppInfoParser)\n"
+        "[2026-11-20 15:18:16,000] INFO [Broker id=1] Leader t-0 with topic id Some(abc) starts at "
+        "leader epoch 0 from offset 0 with partition epoch 0, high watermark 0, ISR [1], adding "
+        "replicas [] and removing replicas []. Previous leader epoch was -1. "
+        "(state.change.logger)\n"
+    )
+    main(["diagnose", str(log)])
+    said = capsys.readouterr().err
+    assert (
+        "note: the evidence names a release: the rules of Kafka 5.1.0 are not known here; those of "
+        "0.8.0 to 4.3 are. Get a newer version of this tool, or name the nearest of these "
+        "releases: its rules are taken then (--kafka)\n"
+    ) in said
+    main(["diagnose", str(log), "--kafka", "4.3.0"])
+    assert "are not known here" not in capsys.readouterr().err
+
+
 def test_of_two_imports_of_a_partition_it_is_said_which_one_counts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -277,7 +300,7 @@ def test_of_two_imports_of_a_partition_it_is_said_which_one_counts(
 
     main(["diagnose", str(dumps)])
     said = capsys.readouterr().err
-    assert "note: t-0: the event dumps hold 2 imports of it with trace_generation 0" in said
+    assert "note: t-0: there are several imports of it with trace_generation 0" in said
     assert "with --generation 1" in said
 
     again = ["--out", str(dumps / "less.jsonl"), "--generation", "1"]

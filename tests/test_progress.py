@@ -95,20 +95,25 @@ def test_an_interruption_is_quiet(processes: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "told"),
+    ("words", "status", "told", "level"),
     [
-        (["diagnose", "/nowhere"], 2, "replication-analyzer diagnose: /nowhere"),
-        (["diagnos"], 2, "did you mean diagnose?"),
-        (["trace", LOST, "--offset", "t-0:5", "--groups"], 0, "note: "),
+        (["diagnose", "/nowhere"], 2, "replication-analyzer diagnose: /nowhere", "error"),
+        (["diagnos"], 2, "did you mean diagnose?", "error"),
+        (["trace", LOST, "--offset", "t-0:5", "--groups"], 0, "note: ", "warning"),
+        (["diagnose", LOST, "--report", "page.html"], 1, "report: page.html", "info"),
     ],
 )
 def test_who_collects_logs_gets_each_line_as_an_object(
     words: list[str],
     status: int,
     told: str,
+    level: str,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    words = [str(Path(word).absolute()) if word == LOST else word for word in words]
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(progress.LOG_FORMAT, "json")
     try:
         ended: int | str | None = main(words)
@@ -117,6 +122,7 @@ def test_who_collects_logs_gets_each_line_as_an_object(
     said = capsys.readouterr()
     lines = [json.loads(line) for line in said.err.splitlines()]
     assert ended == status
-    assert any(told in line["message"] for line in lines)
+    [said_at] = {line["level"] for line in lines if told in line["message"]}
+    assert said_at == level
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT.*\+00:00", line["at"]) for line in lines)
-    assert bool(said.out) == (status == 0)
+    assert bool(said.out) == (status != 2)

@@ -3,11 +3,13 @@
 import argparse
 import json
 import re
+import shlex
 from importlib import resources
 from typing import Any
 
 from replication.collect.manifest import is_enough, manifest
 from replication.collect.words import text
+from replication.evidence import digest
 from replication.reports.safe_text import plain, plain_json
 
 PLATFORMS = ("bare-metal", "systemd", "docker", "strimzi", "confluent-for-kubernetes", "msk")
@@ -40,7 +42,8 @@ def script(platform: str) -> str:
     def text_of(name: str) -> str:
         return (folder / f"{name}.sh").read_text(encoding="utf-8")
 
-    return _PART.sub(lambda part: text_of(part[1]).rstrip(), text_of(platform))
+    whole = _PART.sub(lambda part: text_of(part[1]).rstrip(), text_of(platform))
+    return whole.replace("@digest@", shlex.quote(digest.__file__))
 
 
 def run(options: argparse.Namespace, answer: dict[str, Any]) -> int:

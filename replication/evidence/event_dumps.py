@@ -46,9 +46,6 @@ _HEADER_TEXT = frozenset(
     )
 )  # fmt: skip
 
-# Of how many partitions it is said that several imports tell of them, and how long a trace's id is.
-_SAID_OF, _LONGEST_ID = 3, 80
-
 
 @dataclass(slots=True)
 class Misfits:
@@ -239,26 +236,3 @@ def is_event_dump(path: Path) -> bool:
     except (*READ_ERRORS, ValueError, RecursionError, pa.ArrowException):
         return False
     return isinstance(row, dict) and "format_version" in row and "kind" in row
-
-
-def several_imports(events: Iterable[Event]) -> Iterator[str]:
-    """What is said of the first partitions of which more than one trace has the highest generation,
-    and how many more there are: only one counts, and nothing tells that it has the most."""
-    newest: dict[tuple[str, str, str, int], tuple[int, set[str]]] = {}
-    for event in events:
-        partition = (event.cluster_id, event.topic, event.topic_id, event.partition)
-        generation, traces = newest.setdefault(partition, (event.trace_generation, set()))
-        if event.trace_generation > generation:
-            newest[partition] = (event.trace_generation, {event.trace_id})
-        elif event.trace_generation == generation:
-            traces.add(event.trace_id)
-    several = [(key, *of) for key, of in newest.items() if len(of[1]) > 1]
-    for (_, topic, _, number), generation, traces in several[:_SAID_OF]:
-        yield (
-            f"{topic}-{number}: the event dumps hold {len(traces)} imports of it with "
-            f"trace_generation {generation}. The answer is of {max(traces)[:_LONGEST_ID]} alone, "
-            "though another may have more: import all the evidence in one call, or import what "
-            f"counts again with --generation {generation + 1}"
-        )
-    if len(several) > _SAID_OF:
-        yield f"the same holds of {len(several) - _SAID_OF} more partitions"

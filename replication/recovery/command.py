@@ -29,6 +29,7 @@ from replication.reports.event_words import offset_range
 from replication.reports.headline import is_open
 from replication.reports.inventory_words import counted
 from replication.reports.safe_text import plain
+from replication.reports.words import with_paths
 
 ALL_HAD, NOT_ALL_HAD = 0, 1
 DECIDING = ("committed_records_survive", "acknowledged_records_survive")
@@ -69,7 +70,8 @@ def run(
     folder = prepared(options.out, options.paths)
     progress.doing("looking for the records")
     result = recover(imported, folded, answer, folder, began)
-    print(summary_text(result, answer, folder), end="")
+    text = summary_text(result, answer, folder)
+    print(with_paths(text, list(map(str, options.paths))), end="")
     for note in result.notes:
         print(f"note: {plain(note)}", file=sys.stderr)
     lacking = result.became[NOT_HAD] + result.became[HELD_BACK]
@@ -178,8 +180,11 @@ def _under_leaders(result: Recovery) -> Iterator[str]:
         are = "is" if count == 1 else "are"
         yield (
             f"If broker {broker} is elected, {count} of them {are} there, and others may be "
-            "missing: call recover again after the election, before anything is produced."
+            "missing. Which these are, and who still has them, tells before the election: "
+            f"replication-analyzer decide PATH --elect {broker}"
         )
+    if there:
+        yield "After an election call recover again, before anything is produced."
     if result.became[NOT_HAD]:
         yield (
             "What was not had an older copy may have: give recover the directories as they were "

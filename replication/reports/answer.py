@@ -7,7 +7,7 @@ from typing import Any
 
 from replication.protocol.judgement.judge import PartitionAnswer
 from replication.reports.assumption_words import assumptions_of
-from replication.reports.headline import headline
+from replication.reports.headline import headline, headline_more
 from replication.reports.inventory_words import zone_is_known
 from replication.reports.safe_text import plain_json
 
@@ -48,6 +48,7 @@ def assemble(
             made[part] = _without_zone(made[part])
     made["assumptions"] = assumptions_of(made)
     made["headline"] = headline(made)
+    made["headline_more"] = headline_more(made)
     return made
 
 

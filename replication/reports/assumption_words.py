@@ -30,14 +30,14 @@ def assumptions_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def taking_it_that(rows: list[dict[str, Any]]) -> str:
-    """`, taking it that ..` of what verdicts rest on; empty where they rest on nothing but the
+    """`taking it that ..` of what verdicts rest on; empty where they rest on nothing but the
     evidence."""
     found = [n for n in ASSUMPTIONS if any(n in r.get("assuming", ()) for r in rows)]
     if not found:
         return ""
     if len(found) > MOST_IN_HEADLINE:
-        return f", taking {len(found)} things for granted (below)"
-    return f", taking it that {ASSUMPTIONS[found[0]].sentence}"
+        return f"taking {len(found)} things for granted (below)"
+    return f"taking it that {ASSUMPTIONS[found[0]].sentence}"
 
 
 def granted_text(answer: dict[str, Any]) -> list[str]:

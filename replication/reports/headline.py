@@ -13,10 +13,11 @@ from replication.reports.vocabulary import offsets, sides
 # What decides whether something is wrong; what clients saw matters where it was handed over.
 DECIDING = ("committed_records_survive", "log_matching")
 BY_CLIENTS = ("acknowledged_records_survive", "consumed_records_survive")
+MOST_WORDS = 25
 # How many records are in these states, in this order.
 STATUSES = {
     "lost": "lost",
-    "undetermined": "gone from the leader and perhaps from everywhere",
+    "undetermined": "gone from the leader and perhaps lost",
     "recoverable": "gone from the leader but recoverable",
 }
 # How an artefact that would settle a question is obtained.
@@ -83,31 +84,66 @@ def why_open(verdict: dict[str, Any]) -> str:
 
 
 def headline(answer: dict[str, Any]) -> str:
-    """One sentence, without its full stop."""
+    """One sentence of at most MOST_WORDS words, without its full stop."""
+    return _first_words(answer)[0]
+
+
+def headline_more(answer: dict[str, Any]) -> list[str]:
+    """What of the headline did not fit into it: sentences, without their full stops."""
+    return [f"{said[:1].upper()}{said[1:]}" for said in _first_words(answer)[1]]
+
+
+def _first_words(answer: dict[str, Any]) -> tuple[str, list[str]]:
     open_questions = undecided(answer)
     damaged = _damage(answer)
-    if damaged:
+    if damaged is not None:
         more = len(_partitions(open_questions))
-        rest = f"; {_cannot(more)}" if more else ""
-        return f"{damaged[:1].upper()}{damaged[1:]}{rest}"
+        head, clauses, left = damaged
+        head, more_left = _fitted(head, "; ", [*clauses, *([_cannot(more)] if more else [])])
+        return f"{head[:1].upper()}{head[1:]}", [*left, *more_left]
     partitions = counted(len(answer["partitions"]), "partition")
     if open_questions:
         which = len(_partitions(open_questions))
-        why = _cut_below(answer, open_questions)
-        first = open_questions[0]
-        why = why or f"{_name(first)}: {first['reason']}"
-        return f"CANNOT TELL whether anything is lost in {which:,} of {partitions} ({why})"
+        head = f"CANNOT TELL whether anything is lost in {which:,} of {partitions}"
+        return _with_why(head, _cut_below(answer, open_questions), open_questions[0]), []
     if not answer["partitions"]:
-        return _without_partition(answer)
+        return _without_partition(answer), []
     granted = taking_it_that([v for v in answer["verdicts"] if matters(v)])
     unheard = any(v["invariant"] == BY_CLIENTS[0] and v["not_supplied"] for v in answer["verdicts"])
     if unheard:
-        return (
-            f"No committed record lost, nothing diverged in {partitions}{granted}; "
-            "whether records acknowledged with acks=1 were lost cannot be told "
+        head = f"No committed record lost, nothing diverged in {partitions}"
+        rest = (
+            "; whether records acknowledged with acks=1 were lost cannot be told "
             "without an acknowledgement log"
         )
-    return f"Nothing lost, nothing diverged in {partitions}{granted}"
+    else:
+        head, rest = f"Nothing lost, nothing diverged in {partitions}", ""
+    whole = f"{head}, {granted}{rest}" if granted else f"{head}{rest}"
+    return (whole, []) if _fits(whole) else (f"{head}{rest}", [granted])
+
+
+def _fits(text: str) -> bool:
+    return len(text.split()) <= MOST_WORDS
+
+
+def _fitted(head: str, between: str, clauses: list[str], end: str = "") -> tuple[str, list[str]]:
+    """The head with those of the clauses that fit behind it, and the others."""
+    left = []
+    for clause in clauses:
+        longer = f"{head}{between}{clause}"
+        if _fits(longer + end):
+            head = longer
+        else:
+            left.append(clause)
+    return head, left
+
+
+def _with_why(head: str, cut: str, first: dict[str, Any]) -> str:
+    """With as much of why as fits; "Not decided" below has all of it."""
+    clauses = [cut] if cut else f"{_name(first)}: {first['reason']}".split("; ")
+    while clauses and not _fits(f"{head} ({'; '.join(clauses)})"):
+        clauses.pop()
+    return f"{head} ({'; '.join(clauses)})" if clauses else head
 
 
 def _cut_below(answer: dict[str, Any], open_questions: list[dict[str, Any]]) -> str:
@@ -160,8 +196,9 @@ def _name(row: dict[str, Any]) -> str:
     return f"{row['topic']}-{row['partition']}"
 
 
-def _damage(answer: dict[str, Any]) -> str:
-    """What is shown to be wrong; empty where nothing is."""
+def _damage(answer: dict[str, Any]) -> tuple[str, list[str], list[str]] | None:
+    """What is shown to be wrong, what is said of it besides, and what of it did not fit; None where
+    nothing is."""
     losses = answer["losses"]
     by_status = {s: [x for x in losses if x["status"] == s] for s in STATUSES}
     parts = [f"{_count(answer, rows)} {STATUSES[s]}" for s, rows in by_status.items() if rows]
@@ -174,7 +211,7 @@ def _damage(answer: dict[str, Any]) -> str:
     if not parts:
         violated = [v for v in answer["verdicts"] if v["verdict"] == "VIOLATED"]
         if not violated:
-            return ""
+            return None
         back = [x for x in losses if x["status"] == "recovered"]
         damaged = back or violated
         kinds = counted(len(violated), "invariant")
@@ -183,8 +220,9 @@ def _damage(answer: dict[str, Any]) -> str:
         )
     found = _partitions(damaged)
     whole = counted(len(answer["partitions"]), "partition")
-    where = _name(damaged[0]) if len(found) == 1 else f"{len(found):,} of {whole}"
-    return f"{', '.join(parts)} in {where}{promised}"
+    where = f" in {_name(damaged[0]) if len(found) == 1 else f'{len(found):,} of {whole}'}"
+    head, left = _fitted(parts[0], ", ", parts[1:], where)
+    return f"{head}{where}", [promised] if promised else [], [f"also {part}" for part in left]
 
 
 def _count(answer: dict[str, Any], rows: list[dict[str, Any]]) -> str:
@@ -204,13 +242,13 @@ def _promised(rows: list[dict[str, Any]]) -> str:
     named = [c for c, number in by_contract.items() if number]
     them = "it" if sum(by_contract.values()) == 1 else "them"
     if named == ["broken"]:
-        return f"; Kafka had promised to keep {them}"
+        return f"Kafka had promised to keep {them}"
     if named == ["not_promised"]:
-        return f"; these settings did not promise to keep {them}"
+        return f"these settings did not promise to keep {them}"
     if len(named) < 2:
         return ""
     words = {"broken": "promised", "not_promised": "not promised", "unknown": "perhaps promised"}
-    return "; " + ", ".join(f"{by_contract[c]:,} {words[c]}" for c in named)
+    return ", ".join(f"{by_contract[c]:,} {words[c]}" for c in named)
 
 
 def what_settles(answer: dict[str, Any], most: int = 8) -> list[str]:

@@ -1,17 +1,28 @@
 """What was recognised of the evidence, and what was not, in a few lines."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from replication.reports.safe_text import escaped
 
 MOST_SHOWN = 8
+# Of how many partitions the same is said one by one.
+_SAID_OF = 3
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """`1 file`, `3 files`."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def of_first_partitions(notes: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """What is said of the first partitions, each by its name, and of how many more there are."""
+    told = list(notes)
+    yield from (f"{partition}: {words}" for partition, words in told[:_SAID_OF])
+    if len(told) > _SAID_OF:
+        yield f"the same holds of {counted(len(told) - _SAID_OF, 'more partition')}"
 
 
 def inventory_text(inventory: dict[str, Any]) -> list[str]:

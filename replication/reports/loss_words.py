@@ -1,5 +1,6 @@
 """Losses in paragraphs, one for each event: what went, why, what allowed it, whom it concerns."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -28,6 +29,7 @@ MOST_NAMED = 5
 ONE_EVENT_MS = 60_000
 NO_DETAIL: dict[str, Any] = {
     "election": None, "allowed_by": [], "copies": [], "clients": [], "first_keys": [],
+    "by_client": [],
 }  # fmt: skip
 
 
@@ -51,9 +53,10 @@ def name_clients(
     by_time: bool = True,
     cluster_of: Callable[[str], str | None] | None = None,
 ) -> None:
-    """Puts into each of answer's loss_details whose records they were, and their first keys.
+    """Puts into each of answer's loss_details whose records they were, how many of each client with
+    which acks, and their first keys.
 
-    acknowledgements: with topic, partition, offset, status, client, payload_id and ts. Where
+    acknowledgements: with topic, partition, offset, status, client, acks, payload_id and ts. Where
     several name one offset, the one from before the election is meant, and of several such the one
     from since the lost records' leader epoch began; else none is named. by_time:
     the election's time may be held against the clients' clocks. cluster_of: of which cluster an
@@ -77,6 +80,7 @@ def name_clients(
             if first <= one.offset < end:
                 key = (cluster or "", one.topic, one.partition, one.offset, number)
                 named.setdefault(key, (detail, []))[1].append(one)
+    number_of: dict[str, Counter[tuple[str, str]]] = {}
     for _, (detail, found) in sorted(named.items(), key=lambda kv: kv[0]):
         at = (detail["election"] or {}).get("at")
         if len(found) > 1 and at is not None and by_time:
@@ -88,6 +92,15 @@ def name_clients(
                 detail["clients"].append(found[0].client)
             if found[0].payload_id is not None and len(detail["first_keys"]) < MOST_NAMED:
                 detail["first_keys"].append(found[0].payload_id)
+            number_of.setdefault(detail["finding_id"], Counter())[
+                found[0].client, found[0].acks
+            ] += 1
+    for detail in answer["loss_details"]:
+        counts = number_of.get(detail["finding_id"], Counter())
+        detail["by_client"] = [
+            {"client": client, "acks": acks, "records": records}
+            for (client, acks), records in sorted(counts.items(), key=lambda kv: (-kv[1], kv[0]))
+        ]
 
 
 def _began(answer: dict[str, Any], row: dict[str, Any]) -> str | None:
@@ -292,16 +305,24 @@ def why(row: dict[str, Any], detail: dict[str, Any]) -> str:
 
 
 def concerned(details: list[dict[str, Any]]) -> list[str]:
-    """Whose records they were and the first keys, where acknowledgements name them."""
-    clients = list(dict.fromkeys(c for d in details for c in d["clients"]))
+    """Whose records they were, how many of each client with which acks, and the first keys, where
+    acknowledgements name them."""
     keys = list(dict.fromkeys(k for d in details for k in d["first_keys"]))
-    if not clients:
+    own: dict[str, Counter[str]] = {}
+    for one in (one for detail in details for one in detail.get("by_client", ())):
+        own.setdefault(one["client"], Counter())[one["acks"]] += one["records"]
+    if not own:
         return []
-    shown = ", ".join(clients[:MOST_NAMED])
-    more = f" and {len(clients) - MOST_NAMED} more" if len(clients) > MOST_NAMED else ""
+    most = sorted(own.items(), key=lambda kv: (-kv[1].total(), kv[0]))
+    told = [
+        f"{client}: {', '.join(f'{n:,} with acks={acks}' for acks, n in sorted(of.items()))}"
+        for client, of in most[:MOST_NAMED]
+    ]
+    if rest := most[MOST_NAMED:]:
+        told.append(f"{counted(len(rest), 'more client')}: {sum(of.total() for _, of in rest):,}")
     some = keys[:MOST_NAMED]
     first = f"; the first key{'' if len(some) == 1 else 's'}: {', '.join(some)}" if keys else ""
-    return [f"{counted(len(clients), 'client')} ({shown}{more}){first}"]
+    return [f"{counted(len(own), 'client')} ({'; '.join(told)}){first}"]
 
 
 def allowed(details: list[dict[str, Any]]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from replication.reports.danger_words import ends_when, happens
 from replication.reports.event_words import brokers, offset_range
-from replication.reports.headline import is_open, why_open
+from replication.reports.headline import headline_more, is_open, why_open
 from replication.reports.headline import undecided as open_questions
 from replication.reports.inventory_words import clock_words, moment
 from replication.reports.loss_words import (
@@ -147,7 +147,9 @@ def header(answer: dict[str, Any], title: str) -> str:
     lines += f"<p class=facts>and {more} more clusters</p>" if more > 0 else ""
     if answer.get("incident"):
         lines = f"<p class=facts>incident {escaped(answer['incident'])}</p>{lines}"
-    return f"<header><p class=kicker>Kafka replication report</p><h1>{title}</h1>{lines}</header>"
+    said = "".join(f"<p>{escaped(more)}.</p>" for more in headline_more(answer))
+    kicker = "<p class=kicker>Kafka replication report</p>"
+    return f"<header>{kicker}<h1>{title}</h1>{said}{lines}</header>"
 
 
 def figures(answer: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from replication.reports.assumption_words import granted_text
 from replication.reports.do_now import GONE, do_now_text, leaderless_in, sends_to_decide
 from replication.reports.evidence_lines import Quotes, read_lines
 from replication.reports.group_words import groups_text
-from replication.reports.headline import headline, undecided, what_settles, why_open
+from replication.reports.headline import headline, headline_more, undecided, what_settles, why_open
 from replication.reports.inventory_words import counted, inventory_text, span_of
 from replication.reports.line_words import line_text
 from replication.reports.loss_words import (
@@ -40,7 +40,10 @@ MOST_ROWS = 12
 def short_text(answer: dict[str, Any]) -> str:
     """The answer of `diagnose --format text`."""
     answer = plain_values(answer)
-    lines = [f"{headline(answer)}.", *_broken_off(answer), *_looked_at(answer), ""]
+    lines = [f"{headline(answer)}."]
+    if more := headline_more(answer):
+        lines.append(" ".join(f"{said}." for said in more))
+    lines += [*_broken_off(answer), *_looked_at(answer), ""]
     lines += do_now_text(answer)
     lines += granted_text(answer)
     lines += loss_text(answer)

@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from replication.places import Place
+from replication.progress import WARNING
 from replication.spark.alerts import TABLES, Alert, Answer, Outbox, Row, alerts_of, payload
 from replication.spark.answer_tables import Outcome
 from replication.spark.event_files import SourceError
@@ -126,7 +127,9 @@ class Alerting:
                 for name, rows in told.items():
                     self.answer.put(table, name, rows)
             if newest is not None:
-                self.answer.clock = max(int(newest), self.answer.clock or 0)
+                # A broker whose clock is ahead makes no danger older than it is.
+                at = min(int(newest), int(time.time() * 1000))
+                self.answer.clock = max(at, self.answer.clock or 0)
         self.progressed(FOLD, micro_batch_id, outcome.figures)
         self._show()
 
@@ -179,7 +182,7 @@ class Alerting:
                 post(address, data, max(left, 1.0))
             except (OSError, http.client.HTTPException, ValueError) as error:
                 told = f"{len(due)} not delivered, tried again: {reason_of(error)}"
-                self.progress.say(f"alerts: {told}")
+                self.progress.say(f"alerts: {told}", level=WARNING)
                 self.not_before = time.monotonic() + self.pause
                 self.pause = min(2 * self.pause, LONGEST_PAUSE)
                 return False

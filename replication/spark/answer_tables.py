@@ -10,12 +10,14 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from replication.reports.inventory_words import of_first_partitions
 from replication.spark import contracts
 from replication.spark.delta_schemas import named, quoted
+from replication.spark.partition_fold import SEVERAL_IMPORTS
 from replication.spark.shard_fold import FIGURES
 from replication.spark.small_commit import NotSmallError, parts_as_columns
 from replication.spark.tables import REPLACED_BY_NAME, Store, Writer
-from replication.spark.topic_partition_ids import PARTS
+from replication.spark.topic_partition_ids import PARTS, parts_of
 
 # The order of commits where one thread writes; what others point to comes first.
 ORDER = (
@@ -77,6 +79,16 @@ class Outcome:
         told = self.few.get("quarantine", [])
         codes = Counter(row["reason_code"] for _, row in told if row["rows"])
         return codes.most_common()
+
+    def notes(self) -> list[str]:
+        """What is said of partitions that are folded, and of which not all counts."""
+        told = sorted(
+            (parts_of(name), row["reason"])
+            for name, row in self.few.get("quarantine", [])
+            if row["reason_code"] == SEVERAL_IMPORTS
+        )
+        named = ((f"{of.topic}-{of.partition}", reason) for of, reason in told)
+        return list(of_first_partitions(named))
 
 
 def outcome_of(frame: DataFrame) -> Outcome:

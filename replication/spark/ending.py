@@ -17,6 +17,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 # Before all of Spark's own hooks, of which the highest has 100.
 FIRST = 1_000
@@ -24,6 +25,12 @@ FIRST = 1_000
 LAST_MICRO_BATCH_SECONDS = 100.0
 # So long the JVM has to take in that a query is to stop, before its last micro-batch lets go.
 STOP_SECONDS = 0.5
+# So long a query may still ask its source what is new, which writes nothing: Kafka's client asks
+# for minutes where no broker answers.
+SOURCE_SECONDS = 5.0
+ASKS_ITS_SOURCE = "Getting offsets from "
+# So long a query may take to let go of what it was doing, when it is stopped.
+LETTING_GO = "10s"
 # So long Python stays after its job, so that the JVM hears that the hook is done.
 REPLY_SECONDS = 1.0
 
@@ -86,6 +93,32 @@ class Stop:
             self.take_hook_away()
         if self.told_by_jvm:
             time.sleep(REPLY_SECONDS)
+
+
+def last_micro_batch(query: StreamingQuery, stop: Stop) -> str:
+    """Waits until the query has ended its micro-batch; what it was still asking its source then,
+    in Spark's words, "" where it was not."""
+    began = time.monotonic()
+    while query.isActive and (status := query.status)["isTriggerActive"]:
+        waited, message = time.monotonic() - began, status["message"]
+        if message.startswith(ASKS_ITS_SOURCE) and waited > SOURCE_SECONDS:
+            return str(message)
+        if query.name in stop.resting or waited > LAST_MICRO_BATCH_SECONDS:
+            break
+        time.sleep(0.1)
+    return ""
+
+
+def stopped(spark: SparkSession, query: StreamingQuery) -> bool:
+    """Stops a query; whether it has let go of what it was doing. Else it ends with the process."""
+    spark.conf.set("spark.sql.streaming.stopTimeout", LETTING_GO)
+    try:
+        query.stop()
+    except Exception as error:
+        if "TimeoutException" not in str(error):
+            raise
+        return False
+    return True
 
 
 class _Hook:

@@ -14,7 +14,7 @@ from typing import TextIO
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from replication.progress import line_of
+from replication.progress import ERROR, line_of
 from replication.reports.safe_text import plain_output
 from replication.spark.java_stderr import stderr_of_spark_submit
 from replication.spark.log_files import RESTORE
@@ -112,16 +112,16 @@ def ended_by(error: Exception, job: str) -> int:
     """Says on stderr what ended a job, in one line unless it is a defect; the exit status."""
     if isinstance(error, OSError):
         room = room_told(sys.argv) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        print(line_of(f"{job}: {error}{room}"), file=sys.stderr, flush=True)
+        _say(f"{job}: {error}{room}", sys.stderr)
         return EXIT_TRY_AGAIN if error.errno in OUTSIDE_NUMBERS else EXIT_UNUSABLE
     if type(error).__name__ in USAGE:
         away = any(word in str(error) for word in UNREACHABLE)
         said = f"{error}; start it again when that is mended" if away else error
-        print(line_of(f"{job}: {said}"), file=sys.stderr, flush=True)
+        _say(f"{job}: {said}", sys.stderr)
         return EXIT_TRY_AGAIN if away else EXIT_UNUSABLE
     # What comes through Spark names its cause, and brings the JVM's own trace along.
     if not isinstance(error, OF_DELTA) and type(error).__name__ not in DEFECTS:
-        traceback.print_exception(error)
+        _say("".join(traceback.format_exception(error)).rstrip(), sys.stderr)
     return failed(job, error, sys.stderr)
 
 
@@ -133,42 +133,37 @@ def failed(job: str, error: BaseException, out: TextIO) -> int:
     """
     cause, text = first_cause(error), f"{type(error).__name__}: {error}"
     if any(name in text for name in REFUSALS):
-        print(line_of(f"{job}: {cause}"), file=out, flush=True)
+        _say(f"{job}: {cause}", out)
         return EXIT_UNUSABLE
     if any(name in text for name in OUTSIDE):
         room = room_told(sys.argv) if any(words in text for words in FULL) else ""
         said = f"{job}: {cause}; start it again when that is mended{room}"
-        print(line_of(said), file=out, flush=True)
+        _say(said, out)
         return EXIT_TRY_AGAIN
     if any(name in text for name in CLIENT_REFUSES):
         whose = "a setting of --kafka-options that Kafka's client does not take"
-        print(line_of(f"{job}: {cause}; {whose}"), file=out, flush=True)
+        _say(f"{job}: {cause}; {whose}", out)
         return EXIT_UNUSABLE
     if CHECKPOINT_BROKEN in text and not TABLE_CHANGED.search(text):
         whose = "restore it, or delete the folder of that query in --checkpoint-dir and start anew"
-        print(line_of(f"{job}: {cause}; {whose} with --new-run NAME"), file=out, flush=True)
+        _say(f"{job}: {cause}; {whose} with --new-run NAME", out)
         return EXIT_UNUSABLE
     if CHECKPOINT_MOVED in text:
         whose = "--checkpoint-dir lay elsewhere when it was made: move it back, or start anew with"
-        print(line_of(f"{job}: {cause}; {whose} an empty one and --new-run NAME"), file=out,
-              flush=True)  # fmt: skip
+        _say(f"{job}: {cause}; {whose} an empty one and --new-run NAME", out)
         return EXIT_UNUSABLE
     if any(name in text for name in STATE_BROKEN):
-        print(
-            line_of(f"{job}: the fold's state cannot be read: {cause}; {ANEW}"),
-            file=out,
-            flush=True,
-        )
+        _say(f"{job}: the fold's state cannot be read: {cause}; {ANEW}", out)
         return EXIT_UNUSABLE
     if any(name in text for name in (*TABLES_BROKEN, CHECKPOINT_BROKEN)):
-        print(
-            line_of(f"{job}: {cause}; a file of the tables is missing or damaged: {RESTORE}"),
-            file=out,
-            flush=True,
-        )
+        _say(f"{job}: {cause}; a file of the tables is missing or damaged: {RESTORE}", out)
         return EXIT_UNUSABLE
-    print(line_of(f"{job}: a defect of this tool: {cause}"), file=out, flush=True)
+    _say(f"{job}: a defect of this tool: {cause}", out)
     return EXIT_DEFECT
+
+
+def _say(text: str, out: TextIO) -> None:
+    print(line_of(text, ERROR), file=out, flush=True)
 
 
 def room_told(command: Sequence[str]) -> str:

@@ -157,6 +157,8 @@ class Fold:
         finally:
             frame.unpersist()
         self.progress.report(QUERY, micro_batch_id, figures, outcome.why_refused()[:MOST])
+        for note in outcome.notes():
+            self.progress.say(f"note: {note}")
         self.stop.between(QUERY)
 
     def _held(self) -> int:

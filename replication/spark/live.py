@@ -9,7 +9,7 @@ in lines, where duplicates are lines that one micro-batch brought twice.
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from functools import cached_property
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from replication.evidence.collecting.envelopes import (
     shipped_lines,
 )
 from replication.evidence.shipping.live_join import Joined, LiveJoin
-from replication.evidence.shipping.silence import Heard
+from replication.evidence.shipping.silence import CLOCKS, Heard, ahead_of
 from replication.places import Place, place
 from replication.reports.inventory_words import counted
 from replication.spark import quarantine
@@ -39,8 +39,6 @@ from replication.spark.settings import Settings
 from replication.spark.tables import Store
 
 QUERY = "live"
-# Clocks of a fleet differ by less.
-AHEAD_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,7 @@ class ShippedSource:
 
     names: fields of a fleet's own envelopes. cluster_ids: Kafka's cluster id by a cluster's name.
     kafka_version: of brokers that do not print theirs. zone: of the time that their logs print.
+    allowed: the names of the only clusters whose lines are taken; empty: of any.
     """
 
     where: KafkaSource | Place
@@ -56,6 +55,17 @@ class ShippedSource:
     cluster_ids: Mapping[str, str] = field(default_factory=dict)
     kafka_version: str | None = None
     zone: tzinfo | None = None
+    allowed: frozenset[str] = frozenset()
+
+    def refusal(self, line: ShippedLine) -> str | None:
+        """Why a line is not taken, as far as its cluster decides that; None where it is taken."""
+        if not self.allowed or line.cluster in self.allowed:
+            return None
+        said = f"names the cluster {line.cluster!r}" if line.cluster else "names no cluster"
+        return (
+            f"the line {said}, and --only-named-clusters takes those of "
+            f"{', '.join(sorted(self.allowed))} alone: if it is to be taken, name it by --cluster"
+        )
 
 
 @dataclass(frozen=True)
@@ -134,10 +144,11 @@ class Live:
             "milliseconds": int((time.monotonic() - started) * 1000),
         }
         self.store.finish(writer, micro_batch_id, figures)
-        self._tell(joined.heard, joined.taken.heard, joined.silent)
+        self._tell(joined.heard, joined.silent)
         if self.alerting is not None:
             self.alerting.progressed(QUERY, micro_batch_id, figures)
-        self.progress.say("\n".join([_told(micro_batch_id, joined), *self.news(joined)]))
+        for line in (_told(micro_batch_id, joined), *self.news(joined)):
+            self.progress.say(line)
         self.stop.between(QUERY)
 
     def news(self, joined: Joined) -> list[str]:
@@ -146,7 +157,7 @@ class Live:
             f"silent: broker {broker} of {cluster}: {since}"
             for cluster, brokers in sorted(joined.silent.items())
             for broker, since in sorted(brokers.items())
-        ] + [f"note: {note}" for note in [*joined.notes, *from_the_future(joined, time.time())]]
+        ] + [f"note: {note}" for note in [*joined.notes, *from_the_future(joined)]]
         said, self.said = self.said, set(told)
         return [line for line in told if line not in said]
 
@@ -163,20 +174,21 @@ class Live:
             cluster: {int(broker): words for broker, words in brokers.items()}
             for cluster, brokers in known.silent.items()
         }
-        self._tell(known.heard, known.heard, silent)
+        self._tell(known.heard, silent)
 
-    def _tell(self, heard: Heard, came: Heard, silent: Mapping[str, dict[int, str]]) -> None:
-        """Hands over what alerts and metrics are made of, by cluster ids. came: what of heard is
-        new."""
+    def _tell(self, heard: Heard, silent: Mapping[str, dict[int, str]]) -> None:
+        """Hands over what alerts and metrics are made of, by cluster ids."""
         if self.alerting is None:
             return
         ids = self.source.cluster_ids
-        newest = {ids.get(c, c): at for c, at in newest_lines(heard, came, time.time()).items()}
+        newest = {ids.get(c, c): at for c, at in newest_lines(heard).items()}
         self.alerting.heard({ids.get(c, c): brokers for c, brokers in silent.items()}, newest)
 
     def _lines(self, frame: DataFrame, refused: Entries) -> Iterator[ShippedLine | NotALine]:
         for sent in self._sent(frame, refused):
             for line in shipped_lines(sent.value, self.source.names):
+                if isinstance(line, ShippedLine) and (why := self.source.refusal(line)):
+                    line = NotALine(why)
                 if isinstance(line, NotALine):
                     raw = raw_text(sent.value)
                     refused.add(
@@ -206,39 +218,35 @@ class Live:
                     yield _Sent(value, part.path, line, None, path.parent.name, path.name)
 
 
-def newest_lines(heard: Heard, came: Heard, now: float) -> dict[str, float]:
-    """Cluster -> when its newest line was written, in seconds since 1970; never later than now.
-
-    A line that is later came from a clock or a zone that is wrong, and would hide for years that
-    nothing comes: it counts as written when it came. came: what of heard came just now.
-    """
-    lawful = {host: [each for each in at if each <= now] for host, at in _newest(heard).items()}
-    new = {host: [min(each, now) for each in at] for host, at in _newest(came).items()}
+def newest_lines(heard: Heard) -> dict[str, float]:
+    """Cluster -> when its newest line was written, in seconds since 1970; of a line that is later
+    than the clock of the job, when it came."""
     newest: dict[str, float] = {}
-    for host, at in (*lawful.items(), *new.items()):
+    for host, clocks in heard.items():
         cluster = host.split("/")[0]
+        at = [clocks[name] / 1000 for name in CLOCKS if name in clocks]
         if at:
             newest[cluster] = max(*at, newest.get(cluster, 0.0))
     return newest
 
 
-def from_the_future(joined: Joined, now: float) -> list[str]:
-    """Of each host whose newest line is more than five minutes later than now, a note."""
+def from_the_future(joined: Joined) -> list[str]:
+    """Of each host whose newest line is later than the clock of the job, a note."""
     return [
-        f"{host}: a line of {datetime.fromtimestamp(max(at), UTC):%Y-%m-%d} (UTC) is later than "
-        "now; its machine's clock, or the zone of its log (--time-zone), is wrong. "
-        "The metric newest_line_timestamp_seconds takes it for written when it came"
-        for host, at in sorted(_newest(joined.heard).items())
-        if at and max(at) > now + AHEAD_SECONDS
+        f"{host}: its newest line is {_length(lead)} later than the clock of this machine: the "
+        "clock of that host is ahead, or the zone of its log is another one (--time-zone). The "
+        "line counts as written when it came, and makes no other broker count as silent"
+        for host, lead in sorted(ahead_of(joined.heard).items())
     ]
 
 
-def _newest(heard: Heard) -> dict[str, list[float]]:
-    """Host -> of each of its clocks the newest moment, in seconds since 1970."""
-    return {
-        host: [at / 1000 for clock, at in clocks.items() if clock != "every"]
-        for host, clocks in heard.items()
-    }
+def _length(milliseconds: int) -> str:
+    """A length of time in days, hours or minutes, so that there are at least two of them."""
+    minutes = round(milliseconds / 60_000)
+    for size, unit in ((1440, "day"), (60, "hour")):
+        if minutes >= 2 * size:
+            return counted(round(minutes / size), unit)
+    return counted(minutes, "minute")
 
 
 def _told(micro_batch_id: int, joined: Joined) -> str:

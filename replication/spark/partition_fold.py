@@ -13,7 +13,13 @@ from functools import cache
 from typing import Any
 
 from replication.protocol.folding import codec, fold
-from replication.protocol.folding.sequencing import HELD_LIMIT, Sequencer, gap_reason, with_gap
+from replication.protocol.folding.sequencing import (
+    HELD_LIMIT,
+    Sequencer,
+    gap_reason,
+    several_imports,
+    with_gap,
+)
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
@@ -22,13 +28,15 @@ from replication.protocol.judgement.defects import answer_or_defect, cannot_be_f
 from replication.spark import contracts
 from replication.spark.topic_partition_ids import parts_of
 
-STATE_MAGIC = b"RPF4"
+STATE_MAGIC = b"RPF5"
 HEAD = struct.Struct(">4sI")
 ANSWER_TABLES = (
     "replica_states", "verdicts", "loss_ledger", "divergences", "findings", "at_risk",
 )  # fmt: skip
 APPENDED_TABLES = ("isr_and_leadership", "quarantine")
 TABLES = ANSWER_TABLES + APPENDED_TABLES
+# What a note on a partition of several imports is called in `quarantine`.
+SEVERAL_IMPORTS = "several_imports"
 LEADERSHIP_KINDS = ("leadership_recorded", "became_leader", "became_follower")
 # The figure that says by how much a table's rows have changed.
 ROWS_OF = {table: f"rows/{table}" for table in TABLES}
@@ -85,12 +93,16 @@ class PartitionFold:
     def enter_trace(self, trace: tuple[int, str]) -> bool:
         """Whether events of trace count; a higher trace makes the state start afresh."""
         before = self.sequencer.trace
+        known = several_imports(self.sequencer)
         counts = self.sequencer.start_trace(trace)
         if counts and before != trace:
             self.state = self.defect = None
             self.unsettled = False
             self.leadership, self.refused = [], []
             self.afresh = True
+        several = several_imports(self.sequencer)
+        if several is not None and several != known:
+            self.refuse(None, None, SEVERAL_IMPORTS, several)
         return counts
 
     def present_state(self) -> State:
@@ -217,7 +229,7 @@ class PartitionFold:
             list(s.conflicts.items()), s.missing,
             self.digests, self.standing,
             self.findings, self.ingest, self.folded, self.leadership, self.refused, self.defect,
-            self.unjudged, self.unsettled,
+            self.unjudged, self.unsettled, s.other_import,
         ]  # fmt: skip
         text = json.dumps(header, separators=(",", ":")).encode()
         state = b"" if self.state is None else codec.encode(self.state)
@@ -236,7 +248,7 @@ class PartitionFold:
             raise codec.CorruptState(f"the state of {topic_partition_id}: {error}") from None
         trace = None if h[0] is None else (h[0][0], h[0][1])
         held = {row["sequence"]: wire.from_row(row) for row in h[10]}
-        values = [trace, *h[1:10], held, dict(h[11]), h[12]]
+        values = [trace, *h[1:10], held, dict(h[11]), h[12], h[23]]
         return cls(
             topic_partition_id, Sequencer(*values), codec.decode(state) if state else None,
             h[13],

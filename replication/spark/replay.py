@@ -212,6 +212,8 @@ class ReplayJob:
         refused = answers.outcome.why_refused() if answers.outcome else []
         why = Counter(dict([*refusals.why, *refused])).most_common(quarantine.MOST)
         self.progress.report("replay", 0, figures, why)
+        for note in answers.outcome.notes() if answers.outcome else []:
+            self.progress.say(f"note: {note}")
         self.progress.say(sum_of(figures))
         self.left_out = quarantine.told_at_the_end(store, {run.query: run.name}, figures)
         if not keep_events:

@@ -86,6 +86,7 @@ def enter(
             f"{folder} belongs to run {noted['run']!r}, but {store.folder} was last written by run "
             f"{newest['run']!r} of another checkpoint directory: use that one, or other tables"
         )
+    _check_not_older(store, folder, START if newest is None else newest["micro_batch_id"])
     run = Run(query, noted["run"], noted["run_number"], noted["token"], folder, None, incident)
     if newest is None:
         run = run.leased(store)
@@ -115,6 +116,19 @@ def _check_tables(store: Store, newest: Any) -> None:
         store.check_files(table)
 
 
+def _check_not_older(store: Store, folder: Place, newest: int) -> None:
+    """Raises TablesError where a checkpoint location has finished micro-batches that the tables
+    lack: they were put back without it."""
+    commits = (folder / "spark" / "commits").glob("[0-9]*")
+    finished = max((int(path.name) for path in commits if path.name.isdigit()), default=START)
+    if finished > newest:
+        raise TablesError(
+            f"{store.folder} is older than {folder}, which has finished micro-batch {finished} "
+            f"(the tables: {newest}): put tables and checkpoint directory of one moment back, "
+            f"or delete {folder} wholly and ask for a new run with --new-run NAME"
+        )
+
+
 def _check_checkpoint(store: Store, folder: Place, newest: int) -> None:
     """Raises TablesError where a checkpoint location cannot go on from the tables' newest
     micro-batch: what it would run again is in the tables, under the same numbers, with other rows.
@@ -129,7 +143,7 @@ def _check_checkpoint(store: Store, folder: Place, newest: int) -> None:
     if not (spark_location / "offsets" / str(newest)).is_file():
         raise TablesError(
             f"{spark_location} is older than {store.folder}, which has its micro-batch {newest}: "
-            f"restore the newer one, or {anew}"
+            f"restore the newer one, or the tables of its moment, too, or {anew}"
         )
     what = checkpoint_files.broken(spark_location)
     if what is not None:

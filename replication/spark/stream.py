@@ -17,12 +17,13 @@ from replication import places
 from replication.command_line import INCIDENT_HELP, ack_fields, incident_name, time_zone
 from replication.evidence.collecting.envelopes import FieldNames
 from replication.places import HadoopPath, Place
+from replication.progress import WARNING
 from replication.protocol.folding import codec
 from replication.reports.inventory_words import counted
 from replication.spark import fold_stream, ingest, quarantine, runs, session, settings
 from replication.spark.alerting import Alerting, channels_of
 from replication.spark.checkpoint_files import written_without_processes
-from replication.spark.ending import LAST_MICRO_BATCH_SECONDS, Stop
+from replication.spark.ending import Stop, last_micro_batch, stopped
 from replication.spark.event_files import Admission, SourceError, event_files
 from replication.spark.failures import ended_by
 from replication.spark.fold_stream import Fold
@@ -109,6 +110,11 @@ def _add_shipped(made: argparse.ArgumentParser) -> None:
         help="with --shipped: ID is Kafka's id of the cluster that lines call NAME. May be given "
         "for each cluster; given once, it holds for the lines that name no cluster, too",
     )  # fmt: skip
+    shipped.add_argument(
+        "--only-named-clusters", action="store_true",
+        help="with --shipped: take the lines of the clusters alone that --cluster names; all "
+        "others go to quarantine. Without it whoever may send lines makes clusters and series",
+    )  # fmt: skip
     for part, held in (
         ("line", "holds the line"), ("host", "names the host that printed the line"),
         ("path", "names the file that the line was in"), ("cluster", "names the cluster"),
@@ -173,11 +179,12 @@ def _source(flags: argparse.Namespace) -> KafkaSource | Place | ShippedSource:
                 "of its file system that outlasts it"
             )
         return _shipped(flags, where)
-    told = (flags.cluster, flags.kafka, flags.ack_fields, flags.time_zone)
+    told = (flags.cluster, flags.only_named_clusters, flags.kafka, flags.ack_fields,
+            flags.time_zone)  # fmt: skip
     if any(told) or any(_own_fields(flags).values()):
         raise SourceError(
-            "--cluster, --kafka, --ack-fields, --time-zone and the fields of envelopes go with "
-            "--shipped only"
+            "--cluster, --only-named-clusters, --kafka, --ack-fields, --time-zone and the fields "
+            "of envelopes go with --shipped only"
         )
     return where
 
@@ -216,6 +223,9 @@ def _own_fields(flags: argparse.Namespace) -> dict[str, Any]:
 def _shipped(flags: argparse.Namespace, where: KafkaSource | Place) -> ShippedSource:
     ids = dict(each.split("=", 1) for each in flags.cluster if "=" in each)
     clusters = [each.split("=", 1)[0] for each in flags.cluster]
+    if flags.only_named_clusters and not clusters:
+        raise SourceError("--only-named-clusters: no --cluster names one")
+    allowed = frozenset(clusters if flags.only_named_clusters else ())
     try:
         names = FieldNames(
             one_cluster=clusters[0] if len(clusters) == 1 else "",
@@ -224,7 +234,9 @@ def _shipped(flags: argparse.Namespace, where: KafkaSource | Place) -> ShippedSo
         zone = time_zone(flags.time_zone)
     except ValueError as error:
         raise SourceError(str(error)) from None
-    return ShippedSource(where, replace(names, **_own_fields(flags)), ids, flags.kafka, zone)
+    return ShippedSource(
+        where, replace(names, **_own_fields(flags)), ids, flags.kafka, zone, allowed
+    )
 
 
 def kafka_options(path: Path | None) -> dict[str, str]:
@@ -383,7 +395,7 @@ class StreamJob:
                 break
             self._turned()
             query.awaitTermination(1)
-        _end(query, self.stop)
+        self._end(query)
 
     def _turned(self) -> None:
         """Tells probes that this loop goes on."""
@@ -409,7 +421,25 @@ class StreamJob:
             if self.alerting is not None:
                 self.alerting.deliver()
         for query in queries:
-            _end(query, self.stop)
+            self._end(query)
+
+    def _end(self, query: StreamingQuery) -> None:
+        """Ends a query between two micro-batches if it can; raises what it failed with."""
+        waited_for = last_micro_batch(query, self.stop)
+        if query.isActive:
+            self.stop.stopping(query.name)
+            has_stopped = stopped(self.spark, query)
+            if waited_for or not has_stopped:
+                why = "its source had not answered" if waited_for else "it was still busy"
+                self.progress.say(
+                    f"{query.name}: {why} ({waited_for or query.status['message']}), and was "
+                    "ended without waiting longer; the next start goes on from the last whole "
+                    "micro-batch",
+                    level=WARNING,
+                )
+        failure = query.exception()
+        if failure is not None:
+            raise failure
 
     def _finish(
         self, store: Store, admission: Admission | None, reading: runs.Run, folding: runs.Run,
@@ -431,21 +461,6 @@ class StreamJob:
         left_out = quarantine.told_at_the_end(store, {run.query: run.name for run in of}, sums)
         if left_out:
             self.progress.say(left_out)
-
-
-def _end(query: StreamingQuery, stop: Stop) -> None:
-    """Ends a query between two micro-batches if it can; raises what it failed with."""
-    deadline = time.monotonic() + LAST_MICRO_BATCH_SECONDS
-    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-        if query.name in stop.resting:
-            break
-        time.sleep(0.1)
-    if query.isActive:
-        stop.stopping(query.name)
-        query.stop()
-    failure = query.exception()
-    if failure is not None:
-        raise failure
 
 
 def sums_of(store: Store, reading: runs.Run, folding: runs.Run) -> dict[str, int]:

@@ -187,8 +187,16 @@ def test_sizes_takes_nothing_and_a_call_without_a_word_explains_itself(
         ("bare-metal", {"CONFIG": "nowhere"}, "no log.dirs in nowhere: set CONFIG"),
         ("bare-metal", {"DATA_DIRS": "/nowhere"}, "/nowhere is not there"),
         ("bare-metal", {"BROKER_LOGS": "/nowhere"}, "set BROKER_LOGS"),
-        ("bare-metal", {"DATA_DIRS": f"{INCIDENT}/broker-1/{DISK}"}, "copy digest.py here"),
-        ("systemd", {"DATA_DIRS": str(INCIDENT), "COPY": "none"}, "Without disks no copy"),
+        (
+            "bare-metal",
+            {"DATA_DIRS": f"{INCIDENT}/broker-1/{DISK}"},
+            f"there is no ./digest.py. Copy it here: where the tool is, it is {digest.__file__}.",
+        ),
+        (
+            "bare-metal",
+            {"KAFKA_BIN": "/nowhere"},
+            "KAFKA_BIN=/nowhere: set KAFKA_BIN to the folder",
+        ),
         ("docker", {}, "no CONTAINERS: name them"),
         ("docker", {"CONTAINERS": "x"}, "x: no such container here"),
         ("strimzi", {"SELECTORS": "app=none"}, "set NAMESPACE and SELECTORS"),
@@ -202,6 +210,29 @@ def test_what_cannot_be_had_is_said_and_counted(
     assert done.returncode == 1
     assert f"{told}" in done.stderr
     assert "of the steps failed: see NOT TAKEN above" in done.stderr
+
+
+@pytest.mark.parametrize("platform", [p for p in PLATFORMS if p != "msk"])
+def test_disks_that_are_left_out_on_purpose_are_said_and_are_no_failure(
+    platform: str, machine: dict[str, str], tmp_path: Path
+) -> None:
+    quorum = Path(machine["KAFKA_BIN"]) / "kafka-metadata-quorum.sh"
+    quorum.write_text("#!/bin/sh\n")
+    kubectl = Path(machine["KAFKA_BIN"]) / "kubectl"
+    kubectl.write_text(kubectl.read_text().replace("exit 1 ;;\n  esac ;;", ";;\n  esac ;;"))
+    settings, _ = SETTINGS[platform]
+    more = {name: value.format(logs=INCIDENT / BROKERS[0]) for name, value in settings.items()}
+    disks = {"DATA_DIRS": str(INCIDENT / BROKERS[0] / DISK), "JOURNAL_OF": BROKERS[0]}
+    out = tmp_path / "e"
+    done = collected(platform, machine, tmp_path, **{**disks, **more, "COPY": "none"}, OUT=str(out))
+    assert "LEFT OUT, as COPY=none says: " in done.stderr
+    assert "no copy of a lost record can be found" in done.stderr
+    assert "NOT TAKEN" not in done.stderr
+    assert done.returncode == 0
+    assert not list(out.rglob("disk*"))
+    wrong = collected(platform, machine, tmp_path, **{**disks, **more, "COPY": "all"})
+    assert wrong.returncode == 2
+    assert "COPY=all is none of what this script knows: " in wrong.stderr
 
 
 def test_a_disk_without_room_is_not_begun(machine: dict[str, str], tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A folder made before an election is produced after it: what the cluster has is not doubled."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,13 @@ def test_the_command_says_who_would_have_them(
     said = capsys.readouterr().out
     assert "These records are missing if broker 2 leads t-0.\n" in said
     assert "If broker 1 is elected, 3 of them are there" in said
+    assert "After an election call recover again" in said
+    [elected] = re.findall(r"before the election: replication-analyzer (decide .*)", said)
+    assert elected == f"decide {evidence} --elect 1"
+    main(elected.split())
+    plan_of_1 = capsys.readouterr().out
+    assert "START 1, as you asked" in plan_of_1
+    assert "broker 2 still has offset 3 and may lose that with its first fetch" in plan_of_1
     assert "give recover the directories as they were" in said
 
 

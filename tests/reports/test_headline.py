@@ -1,14 +1,26 @@
 """The first sentence: never more than is shown, and what would tell the rest."""
 
+import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from replication.cli import main
+from replication.protocol.histories.assumptions import ASSUMPTIONS
 from replication.reports import words
-from replication.reports.headline import headline, how_to_get, what_settles
+from replication.reports.headline import (
+    MOST_WORDS,
+    headline,
+    headline_more,
+    how_to_get,
+    what_settles,
+)
 from replication.reports.inventory_words import span_of
 from replication.reports.loss_words import loss_text, name_clients, why, why_of
 
+INCIDENTS = Path(__file__).parents[1] / "incidents"
 PLACE = {"cluster_id": "c", "topic": "t", "topic_id": None, "partition": 0}
 
 
@@ -32,7 +44,7 @@ def loss(**changes: Any) -> Any:
 def detail(**changes: Any) -> Any:
     return {
         **PLACE, "finding_id": "f", "election": None, "allowed_by": [], "copies": [],
-        "clients": [], "first_keys": [], **changes,
+        "clients": [], "first_keys": [], "by_client": [], **changes,
     }  # fmt: skip
 
 
@@ -97,7 +109,72 @@ def test_at_least_where_a_bound_is_open_or_a_partition_undecided() -> None:
 def test_gone_from_the_leader_is_not_called_lost() -> None:
     made = headline(answer(losses=(loss(status="undetermined"),)))
 
-    assert made.startswith("3 records gone from the leader and perhaps from everywhere in t-0")
+    assert made.startswith("3 records gone from the leader and perhaps lost in t-0")
+
+
+def test_what_does_not_fit_into_a_headline_is_on_the_next_line() -> None:
+    settled = {**PLACE, "status": "settled"}
+    rows = tuple(
+        loss(status=status, finding_id=status, contract=contract)
+        for status, contract in (
+            ("lost", "broken"), ("undetermined", "unknown"), ("recoverable", "not_promised"),
+        )
+    )  # fmt: skip
+    made = answer(verdict("log_matching", "UNKNOWN"), losses=rows)
+    made["divergences"] = [settled]
+    assert headline(made) == (
+        "At least 3 records lost, at least 3 records gone from the leader and perhaps lost, "
+        "replicas diverged in 1 place in t-0"
+    )
+    assert headline_more(made) == [
+        "Also at least 3 records gone from the leader but recoverable",
+        "3 promised, 3 not promised, 3 perhaps promised",
+        "Cannot tell everything of 1 partition",
+    ]
+
+
+def test_the_next_line_of_an_answer_has_the_rest_of_its_headline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    less = tmp_path / "less"
+    shutil.copytree(INCIDENTS / "last_replica_standing__4.1.1__elr_off", less)
+    shutil.rmtree(less / "broker-2")
+    main(["diagnose", str(less)])
+    first, second, *_ = capsys.readouterr().out.split("\n")
+    assert len(first.split()) <= MOST_WORDS
+    assert first.endswith("; Kafka had promised to keep them.")
+    assert second == "Cannot tell everything of 1 partition."
+    main(["diagnose", str(less), "--format", "json"])
+    answer_of = json.loads(capsys.readouterr().out)
+    assert [answer_of["headline"] + ".", *(f"{s}." for s in answer_of["headline_more"])] == [
+        first, second,
+    ]  # fmt: skip
+    main(["diagnose", str(less), "--report", str(tmp_path / "page.html")])
+    assert f"<p>{second}</p>" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("granted", sorted(ASSUMPTIONS))
+@pytest.mark.parametrize("unheard", [False, True])
+def test_no_assumption_makes_a_headline_long_or_is_left_out(granted: str, *, unheard: bool) -> None:
+    verdicts = [
+        {**verdict("committed_records_survive", "HOLDS"), "assuming": [granted]},
+        verdict("acknowledged_records_survive", "UNKNOWN", missing=True),
+    ]
+    made = answer(*verdicts[: 1 + unheard])
+    said = [headline(made), *headline_more(made)]
+    assert len(said[0].split()) <= MOST_WORDS
+    assert ASSUMPTIONS[granted].sentence in " ".join(said)
+    assert ("acks=1" in said[0]) == unheard
+
+
+def test_why_nothing_can_be_told_is_in_the_headline_as_far_as_it_fits() -> None:
+    open_one = verdict("log_matching", "UNKNOWN")
+    open_one["reason"] = "offset 9: two histories fit the evidence; in one " + "very " * 20 + "long"
+    made = answer(open_one)
+    assert headline(made).endswith("(t-0: offset 9: two histories fit the evidence)")
+    open_one["reason"] = "very " * 20 + "long"
+    assert headline(made) == "CANNOT TELL whether anything is lost in 1 of 1 partition"
+    assert headline_more(made) == []
 
 
 def test_losses_of_one_event_are_one_paragraph() -> None:
@@ -122,7 +199,7 @@ def test_losses_of_one_event_are_one_paragraph() -> None:
 def test_clients_and_first_keys_are_named_where_one_acknowledgement_is_meant() -> None:
     class Ack:
         def __init__(self, offset: int, client: str, key: str, ts: int) -> None:
-            self.topic, self.partition, self.status = "t", 0, "acked"
+            self.topic, self.partition, self.status, self.acks = "t", 0, "acked", "all"
             self.offset, self.client, self.payload_id, self.ts = offset, client, key, ts
 
     election = {"leader": 2, "leader_epoch": 4, "kind": "unclean", "at": 50, "observed_at": "then"}
@@ -134,7 +211,7 @@ def test_clients_and_first_keys_are_named_where_one_acknowledgement_is_meant() -
 
     (found,) = made["loss_details"]
     assert (found["clients"], found["first_keys"]) == (["p"], ["k5", "k6"])
-    assert "  Whose: 1 client (p); the first keys: k5, k6." in loss_text(made)
+    assert "  Whose: 1 client (p: 2 with acks=all); the first keys: k5, k6." in loss_text(made)
 
     began = {
         "leader_epoch": 3,
@@ -145,10 +222,35 @@ def test_clients_and_first_keys_are_named_where_one_acknowledgement_is_meant() -
     assert found["first_keys"][-1] == "two"
 
 
+def test_lost_records_are_counted_by_client_and_acks() -> None:
+    class Ack:
+        topic, partition, status, payload_id, ts = "t", 0, "acked", None, 10
+
+        def __init__(self, offset: int, client: str, acks: str) -> None:
+            self.offset, self.client, self.acks = offset, client, acks
+
+    rows = (loss(end_offset=8), loss(first_offset=8, end_offset=20, records=12, finding_id="g"))
+    made = answer(losses=rows, details=(detail(), detail(finding_id="g")))
+    sent = [Ack(5, "p", "all"), Ack(6, "p", "1"), Ack(8, "p", "all"), Ack(7, "q", "1")]
+    name_clients(made, [*sent, *(Ack(9 + n, f"r{n}", "1") for n in range(6))])
+
+    assert made["loss_details"][0]["by_client"] == [
+        {"client": "p", "acks": "1", "records": 1},
+        {"client": "p", "acks": "all", "records": 1},
+        {"client": "q", "acks": "1", "records": 1},
+    ]
+    [whose] = [line for line in loss_text(made) if line.startswith("  Whose: ")]
+    assert whose == (
+        "  Whose: 8 clients (p: 1 with acks=1, 2 with acks=all; q: 1 with acks=1; "
+        "r0: 1 with acks=1; r1: 1 with acks=1; r2: 1 with acks=1; 3 more clients: 3)."
+    )
+
+
 def test_acknowledgements_are_of_the_cluster_that_they_lie_beside() -> None:
     class Ack:
         def __init__(self, path: str, key: str) -> None:
             self.topic, self.partition, self.status, self.offset = "t", 0, "acked", 5
+            self.acks = "1"
             self.path, self.client, self.payload_id, self.ts = path, path, key, 10
 
     losses = tuple(loss(cluster_id=cluster, finding_id=cluster) for cluster in ("a", "b"))

@@ -407,6 +407,8 @@ def refusals(bench: Bench) -> None:
     checkpoint = bench.folder / "checkpoint"
     kept = bench.folder / "kept"
     shutil.copytree(checkpoint, kept)
+    tables, older, whole = bench.folder / "tables", bench.folder / "older", bench.folder / "whole"
+    shutil.copytree(tables, older)
     bench.deliver(1)
     bench.stream()
     newest = bench.folder / "newest"
@@ -417,6 +419,11 @@ def refusals(bench: Bench) -> None:
     refused(bench, "is older than")
     shutil.rmtree(checkpoint)
     shutil.copytree(newest, checkpoint)
+    shutil.move(tables, whole)
+    shutil.copytree(older, tables)
+    refused(bench, "put tables and checkpoint directory of one moment back")
+    shutil.rmtree(tables)
+    shutil.move(whole, tables)
     shutil.rmtree(checkpoint / "fold" / "spark" / "state")
     refused(bench, "the state of .* is gone")
     shutil.rmtree(checkpoint)

@@ -8,6 +8,7 @@ import shutil
 import socketserver
 import subprocess
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,10 +20,12 @@ from prometheus_client import Gauge, generate_latest
 from ruamel.yaml import YAML
 
 from replication.paths import project_root
+from replication.protocol.ground.model import moment
 from replication.protocol.judgement.judge import INVARIANTS
 from replication.quality.metrics import Metrics as QualityMetrics
 from replication.spark.alerting import Alerting, Channels, channels_of
-from replication.spark.alerts import Answer, Outbox, alerts_of, payload
+from replication.spark.alerts import CRITICAL_AFTER_MS, Answer, Outbox, alerts_of, payload
+from replication.spark.answer_tables import Outcome
 from replication.spark.event_files import SourceError
 from replication.spark.metrics import Metrics
 from replication.spark.progress import Progress
@@ -195,6 +198,18 @@ def test_every_alert_says_what_it_means_and_where_the_proof_is() -> None:
         assert "SELECT" in alert.annotations["runbook"]
         assert len(alert.annotations["description"]) > 60
         assert (alert.labels["cluster"], alert.labels["cluster_name"]) == ("Id-1", "orders")
+
+
+def test_a_broker_whose_clock_is_ahead_makes_no_danger_older_than_it_is(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    now = int(time.time() * 1000)
+    job = alerting(tmp_path, receiver, answered(at_risk(since=moment(now))))
+    unused: Any = None
+    ahead = {"newest_event_time": now + 10 * CRITICAL_AFTER_MS}
+    job.take(Outcome(unused, {}, {}, {}, ahead), 1)
+    assert said(job.answer) == {("RecordsAtRisk", "warning")}
+    assert abs((job.answer.clock or 0) - now) < CRITICAL_AFTER_MS
 
 
 def test_each_change_is_told_once(tmp_path: Path, receiver: Receiver) -> None:

@@ -12,13 +12,14 @@ from pyspark.sql import SparkSession
 from replication.evidence.collecting.envelopes import FieldNames
 from replication.evidence.importer import import_evidence
 from replication.evidence.shipping.live_join import Joined, named
+from replication.evidence.shipping.silence import heard_of
 from replication.protocol.judgement.bounded import fold_all
 from replication.spark.alerting import Alerting, Channels
 from replication.spark.event_files import SourceError
 from replication.spark.live import Live, ShippedSource, from_the_future, newest_lines
 from replication.spark.maintain import Kept
 from replication.spark.progress import Progress
-from replication.spark.stream import kafka_options
+from replication.spark.stream import _source, kafka_options, parser
 from tests.evidence.shipping.test_spool import folder_of, sent_of
 from tests.spark.jobs_in_process import rows, run_stream
 from tests.spark.test_alerts import Receiver
@@ -95,10 +96,37 @@ def test_shipped_lines_end_in_the_verdicts_of_an_import(spark: SparkSession, fol
     told = alerting()
     said = run_stream(spark, folder, source=source, alerting=told)
     assert "2 lines = " in said
-    assert "a line of 2099-11-20 (UTC) is later than now" in said
+    assert "days later than the clock of this machine" in said
     newest = told.metrics.newest.labels("Id-1", "orders")._value.get()
     assert time.time() - 600 < newest <= time.time()
     assert said_of(rows(spark, folder / "tables", "verdicts")) == said_of(expected)
+
+
+@pytest.mark.spark
+def test_of_named_clusters_alone_lines_are_taken_where_so_is_asked(
+    spark: SparkSession, folder: Path
+) -> None:
+    own = [json.loads(line) | {"cluster": "orders"} for line in sent_of(INCIDENT)[:40]]
+    others = [own[0] | {"cluster": "made-up"}, {k: v for k, v in own[1].items() if k != "cluster"}]
+    sent = "".join(json.dumps(line) + "\n" for line in [*own, *others])
+    (folder / "in" / "a.jsonl").write_text(sent)
+    flags = ["--shipped", "--source", str(folder / "in"), "--cluster", "orders=Id-1"]
+    flags += ["--cluster", "billing", "--tables", "t", "--checkpoint-dir", "c"]
+    asked = _source(parser().parse_args([*flags, "--only-named-clusters"]))
+    assert "40 kept + 0 repeated + 2 quarantined" in run_stream(spark, folder, source=asked)
+    why = [row["reason"] for row in rows(spark, folder / "tables", "quarantine")]
+    assert sorted(text.partition(", and --only")[0] for text in why) == [
+        "the line names no cluster", "the line names the cluster 'made-up'",
+    ]  # fmt: skip
+    assert all("takes those of billing, orders alone" in text for text in why)
+    spool = folder / "checkpoint" / "live" / "spool"
+    assert [path.name for path in spool.iterdir()] == ["orders"]
+    with pytest.raises(SourceError, match="no --cluster names one"):
+        _source(
+            parser().parse_args(["--shipped", "--only-named-clusters", *flags[1:3], *flags[7:]])
+        )
+    with pytest.raises(SourceError, match="go with --shipped only"):
+        _source(parser().parse_args(["--only-named-clusters", *flags[1:3], *flags[7:]]))
 
 
 def test_a_note_is_said_again_only_when_it_has_changed(tmp_path: Path) -> None:
@@ -115,22 +143,25 @@ def test_a_note_is_said_again_only_when_it_has_changed(tmp_path: Path) -> None:
     assert live.news(Joined(taken, notes=[note])) == [f"note: {note}"]
 
 
-def test_a_line_from_the_future_hides_no_silence() -> None:
-    now, year_2099 = 1_700_000_000.0, 4_098_871_200_000
+def test_a_line_from_the_future_hides_no_silence_and_is_told() -> None:
+    at, year_2099 = 1_700_000_000_000, 4_098_871_200_000
     before = {
-        "orders/kafka-1": {"log": 1_699_999_000_000, "every": 60_000},
-        "orders/kafka-2": {"log": year_2099, "digest": 1_699_998_000_000},
-        "other/kafka-1": {"log": year_2099},
+        "orders/kafka-1": {"log": at - 1_000_000, "every": 60_000},
+        "orders/kafka-2": {"digest": at - 2_000_000},
     }
-    assert newest_lines(before, {}, now) == {"orders": 1_699_999_000.0}
-    came = {"other/kafka-1": {"log": year_2099}, "orders/kafka-2": {"log": 1_699_999_500_000}}
-    assert newest_lines(before, came, now) == {"orders": 1_699_999_500.0, "other": now}
+    came = {"other/kafka-1": {"log": year_2099}, "orders/kafka-2": {"log": at + 9 * 3_600_000}}
+    heard = heard_of(before, came, at)
+    assert newest_lines(heard) == {"orders": at / 1000, "other": at / 1000}
+    heard = heard_of(heard, {"orders/kafka-1": {"log": at + 700_000}}, at + 800_000)
+    assert newest_lines(heard) == {"orders": at / 1000 + 700, "other": at / 1000}
     taken: Any = None
-    told = from_the_future(Joined(taken, heard=before), now)
-    assert [line.partition(":")[0] for line in told] == ["orders/kafka-2", "other/kafka-1"]
-    assert "2099-11-20" in told[0]
-    near = {"orders/kafka-1": {"log": int((now + 60) * 1000)}}
-    assert from_the_future(Joined(taken, heard=near), now) == []
+    told = from_the_future(Joined(taken, heard=heard))
+    assert [line.partition(" later")[0] for line in told] == [
+        "orders/kafka-2: its newest line is 9 hours",
+        "other/kafka-1: its newest line is 27765 days",
+    ]
+    near = heard_of({}, {"orders/kafka-1": {"log": at + 60_000}}, at)
+    assert from_the_future(Joined(taken, heard=near)) == []
 
 
 def test_secrets_come_from_a_file_or_the_environment(

@@ -34,6 +34,7 @@ def test_each_line_is_an_object_of_the_same_words(monkeypatch: pytest.MonkeyPatc
     rows = [json.loads(line) for line in said()]
     assert "\n".join(row["message"] for row in rows).splitlines() == words
     assert all(row["at"].endswith("+00:00") for row in rows)
+    assert [row["level"] for row in rows] == ["info", "info", "error"]
     assert rows[1]["micro_batch_id"] == 3
     assert rows[1]["figures"] == {k: v for k, v in FIGURES.items() if v is not None}
 

@@ -392,6 +392,26 @@ def test_every_table_has_the_rows_that_were_counted_and_those_of_a_sorted_pass(s
     assert tables_of(arrived, [chance.randint(1, 30)]) == tables_of(arrived, None)
 
 
+@pytest.mark.parametrize("sizes", [[1000], [5], None])
+def test_several_imports_of_one_generation_are_said_once_whatever_comes_first(
+    sizes: list[int] | None,
+) -> None:
+    """In the words of the laptop, by stream and replay; of a higher generation nothing is said."""
+    first, second = made_trace(0, rounds=1), made_trace(0, rounds=1, trace_id="u")
+    [told] = {part.several_imports for part in fold_all(first + second)}
+    assert told is not None
+    assert "The answer is of u alone" in told
+    assert "--generation 1" in told
+    for events in (first + second, second + first, [*first[:3], *second, *first[3:]]):
+        rows = [json.loads(row) for row in tables_of(events, sizes)["quarantine"]]
+        assert [(r["reason_code"], r["rows"], r["reason"]) for r in rows] == [
+            ("several_imports", 0, told)
+        ]
+    again = made_trace(0, rounds=1, generation=1, trace_id="a")
+    assert "quarantine" not in {t for t, r in tables_of(first + second + again, sizes).items() if r}
+    assert fold_all(first + second + again)[0].several_imports is None
+
+
 def tables_of(events: list[Event], sizes: list[int] | None) -> dict[str, list[str]]:
     """Each table's rows after all events; sizes: of the micro-batches, None for the sorted pass."""
     found: dict[str, list[str]] = {}

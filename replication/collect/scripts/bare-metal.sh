@@ -14,11 +14,12 @@ CONFIG=${CONFIG:-/etc/kafka/server.properties} # its log.dirs are read
 DATA_DIRS=${DATA_DIRS:-}                       # where empty: log.dirs and metadata.log.dir of CONFIG
 BROKER_LOGS=${BROKER_LOGS:-/var/log/kafka}     # server.log, controller.log, state-change.log
 ZOOKEEPER_DATA=${ZOOKEEPER_DATA:-}             # the folder that holds version-2, where ZooKeeper runs here
-KAFKA_BIN=${KAFKA_BIN:-/opt/kafka/bin}
+KAFKA_BIN=${KAFKA_BIN:-/opt/kafka/bin}         # holds kafka-topics (or kafka-topics.sh)
 BOOTSTRAP=${BOOTSTRAP:-localhost:9092}
 COMMAND_CONFIG=${COMMAND_CONFIG:-} # a file of client settings, where the cluster asks for a password
 COPY=${COPY:-digest}               # digest: headers of records only; whole: with the records; none
-DIGEST=${DIGEST:-./digest.py}      # copy it here from replication/evidence/digest.py of the tool
+DIGEST=${DIGEST:-./digest.py}      # copied here from DIGEST_OF_TOOL, by scp or as you like
+DIGEST_OF_TOOL=@digest@            # where the tool is that printed this script
 
 # <common>
 # <on-disk>

@@ -17,7 +17,7 @@ NAMESPACE=${NAMESPACE:-confluent}
 SELECTORS=${SELECTORS:-app=kafka app=kraftcontroller}
 CONTAINER=${CONTAINER:-}               # where empty: the first of each pod
 DATA_DIR=${DATA_DIR:-/mnt/data/data0}  # holds logs, of brokers and of KRaft controllers
-KAFKA_BIN=${KAFKA_BIN:-/usr/bin}
+KAFKA_BIN=${KAFKA_BIN:-/usr/bin}       # holds kafka-topics in the image
 SUFFIX=${SUFFIX-}                      # of Kafka's tools in the image
 BOOTSTRAP=${BOOTSTRAP:-localhost:9071} # the internal listener, as seen from within the pod
 COPY=${COPY:-whole}                    # whole or none

@@ -13,11 +13,12 @@ OUT=${OUT:-evidence-$(hostname)}
 CONTAINERS=${CONTAINERS:-}                # names, separated by spaces: docker ps -a --format '{{.Names}} {{.Image}}'
 DATA_DIR=${DATA_DIR:-/var/lib/kafka/data} # log.dirs within the container; a volume is mounted there
 LOG_DIR=${LOG_DIR:-/opt/kafka/logs}       # server.log within the container, where its image writes files
-KAFKA_BIN=${KAFKA_BIN:-/opt/kafka/bin}    # within the container
+KAFKA_BIN=${KAFKA_BIN:-/opt/kafka/bin}    # holds kafka-topics (or kafka-topics.sh) within the container
 BOOTSTRAP=${BOOTSTRAP:-localhost:9092}    # as seen from within the container
 COPY=${COPY:-whole}                       # whole or none
 
 # <common>
+COPIES='whole none'
 # The tools in that container, with or without `.sh`.
 kafka_tool() {
   local container=$1 name=$2
@@ -50,11 +51,11 @@ one() {
     keep "$container/logs.tar" docker cp "$container:$LOG_DIR" -
   fi
   if [ "$COPY" = none ]; then
-    failed "$container:$DATA_DIR: COPY=none. Without disks no copy of a lost record can be found"
+    left_out "$container:$DATA_DIR"
     return
   fi
   size=$(size_of "$container" "$DATA_DIR")
-  if room "$size" "$container:$DATA_DIR"; then
+  if room "$size" "$container:$DATA_DIR" ", or COPY=none"; then
     keep "$container/disk.tar" docker cp "$container:$DATA_DIR" -
   fi
 }

@@ -1,3 +1,5 @@
+COPIES='whole none'
+
 in_pod() {
   local pod=$1
   shift
@@ -44,13 +46,13 @@ one() {
 disk() {
   local pod=$1 size
   if [ "$COPY" = none ]; then
-    failed "$pod:$DATA_DIR: COPY=none. Without disks no copy of a lost record can be found"
+    left_out "$pod:$DATA_DIR"
     return
   fi
   size=$(size_of "$pod")
   if [ -z "$size" ]; then
     failed "$pod:$DATA_DIR cannot be read: set DATA_DIR to log.dirs as the pod sees it"
-  elif room "$size" "$pod:$DATA_DIR"; then
+  elif room "$size" "$pod:$DATA_DIR" ", or COPY=none"; then
     keep "$pod/disk.tar" in_pod "$pod" tar -C "$DATA_DIR" -cf - .
   fi
 }

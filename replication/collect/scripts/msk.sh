@@ -22,7 +22,7 @@ LOG_GROUP=${LOG_GROUP:-}     # of CloudWatch
 S3_LOGS=${S3_LOGS:-}         # s3://bucket/prefix, where they are delivered there
 SINCE=${SINCE:-}             # the first moment wanted, in UTC: 2026-11-20T00:00:00
 UNTIL=${UNTIL:-}
-KAFKA_BIN=${KAFKA_BIN:-/opt/kafka/bin}
+KAFKA_BIN=${KAFKA_BIN:-/opt/kafka/bin} # holds kafka-topics (or kafka-topics.sh) on this machine
 BOOTSTRAP=${BOOTSTRAP:-}           # aws kafka get-bootstrap-brokers
 COMMAND_CONFIG=${COMMAND_CONFIG:-} # a file of client settings (IAM, SCRAM or TLS)
 

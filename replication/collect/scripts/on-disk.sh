@@ -1,3 +1,5 @@
+COPIES='digest whole none'
+
 property() { sed -n "s/^[[:space:]]*$1[[:space:]]*=[[:space:]]*//p" "$CONFIG" 2>/dev/null | tail -n 1; }
 
 data_dirs() {
@@ -65,10 +67,9 @@ disks() {
     fi
     if [ "$MODE" = sizes ]; then continue; fi
     case "$COPY" in
-    whole) if room "$size" "$dir"; then keep "disk-$number.tar" tar -C "$dir" -cf - .; fi ;;
+    whole) if room "$size" "$dir" ", or COPY=digest"; then keep "disk-$number.tar" tar -C "$dir" -cf - .; fi ;;
     digest) digest "$dir" "$OUT/disk-$number.digest.jsonl.gz" ;;
-    none) failed "$dir: COPY=none. Without disks no copy of a lost record can be found" ;;
-    *) failed "COPY=$COPY: it is digest, whole or none" ;;
+    none) left_out "$dir" ;;
     esac
   done <<END
 $(data_dirs)
@@ -77,7 +78,7 @@ END
 
 digest() {
   if [ ! -f "$DIGEST" ]; then
-    failed "$1: there is no $DIGEST: copy digest.py here from the tool, or set COPY=whole"
+    failed "$1: there is no $DIGEST. Copy it here: where the tool is, it is $DIGEST_OF_TOOL. Or set COPY=whole"
     return
   fi
   say "+ python3 $DIGEST $1 --out $2"

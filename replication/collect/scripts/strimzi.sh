@@ -16,7 +16,7 @@ CLUSTER=${CLUSTER:-my-cluster} # kubectl get kafka -A
 SELECTORS=${SELECTORS:-strimzi.io/cluster=$CLUSTER,strimzi.io/name=$CLUSTER-kafka}
 CONTAINER=${CONTAINER:-kafka}
 DATA_DIR=${DATA_DIR:-/var/lib/kafka} # holds data or data-0, data-1 .. with kafka-logN in each
-KAFKA_BIN=${KAFKA_BIN:-/opt/kafka/bin}
+KAFKA_BIN=${KAFKA_BIN:-/opt/kafka/bin} # holds kafka-topics.sh in the image
 SUFFIX=${SUFFIX-.sh}                   # of Kafka's tools in the image
 BOOTSTRAP=${BOOTSTRAP:-localhost:9092} # a listener without a password, as seen from within the pod
 COPY=${COPY:-whole}                    # whole or none

@@ -11,8 +11,9 @@ costs beside its own lines is a look at every partition's evidence, not its join
 
 import hashlib
 import json
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -27,13 +28,13 @@ from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
 from replication.evidence.shipping.memory import WITHIN_MS, Fingerprints, Memory
 from replication.evidence.shipping.settled import Base, settled, without_settled
-from replication.evidence.shipping.silence import Heard, heard_of, silent_brokers
+from replication.evidence.shipping.silence import Heard, heard_of, newest_of, silent_brokers
 from replication.evidence.shipping.spool import Spool, Taken
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event, ReplicaLogObserved
 
 Name = tuple[str, str, str, int]
-STATE = "partitions.json"
+STATE, CLOCK = "partitions.json", "clock"
 # Each partition is asked in one of so many micro-batches whether it is settled.
 SETTLED_IN_TURN = 20
 
@@ -86,7 +87,7 @@ class Known:
     def newest(self, cluster: str) -> int:
         """When a digest of a cluster was made last, by its machine's clock, ms; 0: never."""
         own = (clocks for host, clocks in self.heard.items() if host.split("/", 1)[0] == cluster)
-        return max((clocks.get("digest", 0) for clocks in own), default=0)
+        return newest_of(own, "digest")
 
     def topic_id(self, name: Name, there: set[Name]) -> str:
         """By what the partition is called: "" where it was written before its topic's id was told,
@@ -111,6 +112,7 @@ class LiveJoin:
     must be, seconds, before what lines said about the time before it is folded into a base; 0:
     never. ack_fields: as `shipped_lines` was told. zone: of the brokers' machines, in which their
     logs print the time; None: nobody said it. memory: by cluster, for as long as this lives.
+    now: the clock of the job, in seconds since 1970.
     """
 
     folder: Path
@@ -121,6 +123,7 @@ class LiveJoin:
     ack_fields: AckFields | None = AS_THEY_ARE
     zone: tzinfo | None = None
     memory: dict[str, Memory] = field(default_factory=dict)
+    now: Callable[[], float] = time.time
 
     def step(
         self,
@@ -129,11 +132,12 @@ class LiveJoin:
         kafka_version: str | None = None,
     ) -> Joined:
         """Done again under the same number it writes the same. Raises OSError."""
-        spool = Spool(self.folder / "spool", self.zone or UTC)
+        clock = self._clock(micro_batch_id)
+        spool = Spool(self.folder / "spool", self.zone or UTC, clock)
         joined = Joined(spool.take(micro_batch_id, lines))
         known = self._known(micro_batch_id)
         bases = known.bases_by_name(self.cluster_ids)
-        known.heard = joined.heard = heard_of(known.heard, joined.taken.heard)
+        known.heard = joined.heard = heard_of(known.heard, joined.taken.heard, clock)
         chosen: list[Event] = []
         for cluster in spool.clusters() if joined.taken.kept else []:
             if cluster.name not in joined.taken.clusters:
@@ -230,13 +234,27 @@ class LiveJoin:
 
     def known(self) -> Known:
         """What the newest micro-batch has left."""
-        return self._read(max(self.folder.glob(f"*.{STATE}"), default=self.folder / STATE))
+        found = self._read(max(self.folder.glob(f"*.{STATE}"), default=self.folder / STATE))
+        found.heard = heard_of(found.heard, {}, int(self.now() * 1000))
+        return found
 
     def _read(self, path: Path) -> Known:
         if not path.exists():
             return Known()
         found = json.loads(path.read_text(encoding="utf-8"))
         return Known(**found) if "heard" in found else Known(found)
+
+    def _clock(self, micro_batch_id: int) -> int:
+        """The clock of the job, milliseconds, when the micro-batch was first done."""
+        path = self.folder / f"{micro_batch_id:010}.{CLOCK}"
+        if not path.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for old in self.folder.glob(f"*.{CLOCK}"):
+                old.unlink()
+            unfinished = path.with_name(f".{path.name}")
+            unfinished.write_text(str(int(self.now() * 1000)), encoding="utf-8")
+            unfinished.replace(path)
+        return int(path.read_text(encoding="utf-8"))
 
     def _remember(self, micro_batch_id: int, known: Known) -> None:
         path = self._state(micro_batch_id)

@@ -33,8 +33,9 @@ from replication.evidence.log_directories.digest_lines import checked, order_of,
 from replication.evidence.opening import is_packed
 from replication.evidence.shipping.compaction import IN_A_SPOOL, Bases, compact, number_of
 from replication.evidence.shipping.divided_dumps import Line, put_together
-from replication.evidence.shipping.silence import Heard, moment_of
+from replication.evidence.shipping.silence import AHEAD_MS, Heard, moment_of
 from replication.evidence.text_lines import LONGEST_LINE
+from replication.protocol.ground.model import LAST_MOMENT
 
 # A file's name and a host's are somebody's words: nothing in them leads out of the folder.
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -60,10 +61,11 @@ class Taken:
 @dataclass(frozen=True, slots=True)
 class Spool:
     """The folder. Files of a micro-batch are whole or not there. zone: that of the time that lines
-    print."""
+    print. clock: of the job, milliseconds, when the micro-batch came."""
 
     folder: Path
     zone: tzinfo = UTC
+    clock: int = LAST_MOMENT
 
     def take(self, micro_batch_id: int, lines: Iterable[ShippedLine | NotALine]) -> Taken:
         """Lays out the lines of one micro-batch. Raises OSError where the disk refuses."""
@@ -148,7 +150,7 @@ class Spool:
         clocks = taken.heard.setdefault("/".join(host.relative_to(self.folder).parts), {})
         for line in lines:
             before_it = newest.get(subject_of(line))
-            if before_it is not None and order_of(before_it) >= order_of(line):
+            if before_it is not None and not self._is_newer(line, before_it):
                 taken.repeated += 1
                 continue
             newest[subject_of(line)] = line
@@ -164,6 +166,12 @@ class Spool:
             unfinished.replace(target)
         for number in sorted(before)[:-1]:
             told[number].unlink()
+
+    def _is_newer(self, line: dict[str, Any], known: dict[str, Any]) -> bool:
+        """Whether a digest's line is newer than another about the same. A process that was started
+        while its machine's clock was ahead is older than one that was started when it was not."""
+        ahead = [each["started"] > self.clock + AHEAD_MS for each in (known, line)]
+        return ahead == [True, False] or order_of(line) > order_of(known)
 
     def compact(self, micro_batch_id: int, bases: Mapping[str, Bases]) -> None:
         """Makes few files of what earlier micro-batches brought. bases: of partitions, by cluster,

@@ -21,6 +21,8 @@ HELD_LIMIT = 10_000
 TRACKED_RANGES = 1_000
 # What wire.content_id gives, and perhaps the id of another writer.
 DERIVED_ID = re.compile("[0-9a-f]{32}")
+# So much of a trace's id is printed.
+_LONGEST_ID = 80
 
 Trace = tuple[int, str]
 
@@ -34,6 +36,7 @@ class Sequencer:
 
     stalled: more events than the limit lie behind a gap, so they were let go; the partition has to
     be folded again from the stored events once the gap closes. dropped counts those let go.
+    other_import: another trace has the same generation, and nothing tells which of them has more.
     """
 
     trace: Trace | None = None
@@ -49,6 +52,7 @@ class Sequencer:
     held: dict[int, Event] = field(default_factory=dict)
     conflicts: dict[int, list[str]] = field(default_factory=dict)
     missing: list[list[int]] = field(default_factory=list)
+    other_import: bool = False
 
     @property
     def held_count(self) -> int:
@@ -72,6 +76,8 @@ class Sequencer:
         superseded, and the caller drops the state that was folded from it when `applied` is 0.
         False: the present trace wins.
         """
+        if self.trace is not None and trace != self.trace and trace[0] >= self.trace[0]:
+            self.other_import = trace[0] == self.trace[0]
         if self.trace is None or trace > self.trace:
             counts = self.counts()
             self.superseded = sum(counts.values())
@@ -238,7 +244,7 @@ def in_order(events: Iterable[Event]) -> Ordered:
     sequencer.start_trace(winner)
     slots: dict[int, dict[str, Event]] = {}
     for event in rows:
-        if (event.trace_generation, event.trace_id) != winner:
+        if not sequencer.start_trace((event.trace_generation, event.trace_id)):
             sequencer.superseded += 1
             continue
         slot = slots.setdefault(event.sequence, {})
@@ -255,6 +261,19 @@ def in_order(events: Iterable[Event]) -> Ordered:
             conflicts.extend(arrivals)
         ready.extend(sequencer.ready())
     return Ordered(ready, conflicts, sequencer)
+
+
+def several_imports(sequencer: Sequencer) -> str | None:
+    """Words for that another import of the partition has the generation of the one that counts,
+    None where none has. They are the same in whatever order the events came."""
+    if sequencer.trace is None or not sequencer.other_import:
+        return None
+    generation, trace = sequencer.trace
+    return (
+        f"there are several imports of it with trace_generation {generation}. The answer is of "
+        f"{trace[:_LONGEST_ID]} alone, though another may have more: import all the evidence in "
+        f"one call, or import what counts again with --generation {generation + 1}"
+    )
 
 
 # What only who has read all of a partition's evidence declares; such a trace ends with input_ended.

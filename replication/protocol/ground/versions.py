@@ -117,7 +117,11 @@ def parse_version(text: str) -> tuple[int, ...]:
             "(vendor schemes are not mapped: name the Apache version the build is based on)"
         )
     if numbers[:branch_length] not in KNOWN_BRANCHES:
-        raise ValueError(f"Kafka {text} is not known here: known are 0.8.0 to {NEWEST_KNOWN}")
+        raise ValueError(
+            f"the rules of Kafka {text} are not known here; those of 0.8.0 to {NEWEST_KNOWN} are. "
+            "Get a newer version of this tool, or name the nearest of these releases: its rules "
+            "are taken then"
+        )
     return numbers if len(numbers) > branch_length else (*numbers, 0)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from replication.protocol.folding import fold, steady
-from replication.protocol.folding.sequencing import gap_reason, in_order, with_gap
+from replication.protocol.folding.sequencing import gap_reason, in_order, several_imports, with_gap
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement import risk_watch
@@ -19,7 +19,8 @@ class FoldedPartition:
     """One topic partition folded to its end: the answer, and what did not count and why.
 
     refused: (event_id, reason) of events that the fold rejects or that share a slot. defect: what
-    of this tool failed on the partition, whose verdicts are all UNKNOWN then.
+    of this tool failed on the partition, whose verdicts are all UNKNOWN then. several_imports: in
+    words, that several tell of it, of which one counts.
     """
 
     identity: Identity
@@ -28,6 +29,7 @@ class FoldedPartition:
     counts: dict[str, int]
     refused: list[tuple[str, str]] = field(default_factory=list)
     defect: str | None = None
+    several_imports: str | None = None
 
 
 def identity_of(event: Event) -> Identity:
@@ -71,4 +73,5 @@ def fold_partition(
     judged, defect = answer_or_defect(state, defect, strict=strict)
     judged.verdicts = with_gap(judged.verdicts, gap_reason(ordered.sequencer, state))
     counts = ordered.sequencer.counts()
-    return FoldedPartition(identity, state, judged, counts, refused, defect)
+    several = several_imports(ordered.sequencer)
+    return FoldedPartition(identity, state, judged, counts, refused, defect, several)
