@@ -296,7 +296,10 @@ def outcome(incident: str, change: Change, *, to_the_end: bool = True) -> Outcom
             found.sorts["nothing said"] += len(DECIDING)
             continue
         verdicts = verdicts_of(life)
-        found.sorts.update(verdicts[name].split(":")[0] for name in DECIDING)
+        truth = dict(zip(DECIDING, EXPECTED[incident][topic_partition]["verdicts"], strict=True))
+        for name in DECIDING:
+            sort = verdicts[name].split(":")[0]
+            found.sorts[f"UNKNOWN, {truth[name]} in truth" if sort == "UNKNOWN" else sort] += 1
         assumed = {v["invariant"]: v.get("assuming") for v in life.answer.verdicts}
         for each in wrong_verdicts(incident, topic_partition, verdicts):
             name = each.split(":")[0].rpartition(" ")[2]
