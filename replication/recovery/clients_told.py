@@ -12,6 +12,7 @@ from replication.evidence.clients.client_logs import Acknowledgement, Consumptio
 from replication.evidence.joining.copies import sequence_key
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.places import Place
+from replication.protocol.ground.model import moment
 from replication.recovery.candidates import Candidate
 from replication.recovery.finding import PROMISED
 from replication.recovery.ledger_rows import Row, Rows
@@ -60,7 +61,8 @@ class ClientsTold:
         consumed, named_too = self._sorted_out(
             self._consumed.get(offset, ()), row, offset, candidate
         )
-        certain = named or (len(acknowledged) <= 1 and row.tier in PROMISED)
+        tied = row.acknowledged is not None or row.tier in PROMISED
+        certain = named or (len(acknowledged) <= 1 and tied)
         certain = certain or not acknowledged
         certain = certain and (named_too or len(consumed) <= 1 or row.tier == "consumed")
         return ToldOf(
@@ -84,7 +86,9 @@ class ClientsTold:
                 others.append(line)
             elif any(_is_at(p, row, offset, candidate) for p in places):
                 named.append(line)
-        return (named, True) if named else (others, False)
+        if named:
+            return named, True
+        return [line for line in others if _may_be_told_of(line, row)], False
 
     def _places(self, key: str) -> list[Place]:
         return self._partition.contents.places.get(key, [])
@@ -99,12 +103,25 @@ class ClientsTold:
                 yield sequence_key(*(n for n in named if n is not None))
 
 
+def _may_be_told_of(line: Acknowledgement | Consumption, row: Row) -> bool:
+    """Whether a line was written when the ledger says that producers were told of the row."""
+    if isinstance(line, Consumption) or line.ts is None:
+        return True
+    if row.acknowledged is None:
+        return row.tier in PROMISED
+    first, last = row.acknowledged
+    return first <= (moment(line.ts) or first) <= last
+
+
 def _is_at(place: Place, row: Row, offset: int, candidate: Candidate | None) -> bool:
     """Whether what a line names is where the record was, and may be that record.
 
     A record that no copy gave is none of those in the copies."""
     if candidate is None or place.offset != offset:
         return False
+    if None not in (place.leader_epoch, candidate.batch.leader_epoch):
+        if place.leader_epoch != candidate.batch.leader_epoch:
+            return False
     if row.leader_epoch is not None and place.leader_epoch != row.leader_epoch:
         return False
     return not candidate.contents or place.content in candidate.contents

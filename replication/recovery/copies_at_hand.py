@@ -4,14 +4,20 @@ Beside the copies that the verdicts rest on these are dumps that were passed ove
 `kafka-dump-log` printed of a log whose directory is here, too, may be of an earlier moment.
 """
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from replication.evidence.importer import Import
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.partition_evidence import PartitionEvidence
-from replication.evidence.log_directories.log_directory import LogDirectory, SegmentFile
+from replication.evidence.log_directories.log_directory import (
+    LogDirectory,
+    PartitionDirectory,
+    SegmentFile,
+    segment_names,
+)
 from replication.evidence.log_directories.segments import RecordBatch
 from replication.evidence.tools.dump_log import DumpedBatch, DumpedRecord
 from replication.evidence.tools.dumped_logs import (
@@ -29,7 +35,15 @@ KIND_WORDS = {
     "stray": "stray directory",
     "future": "directory that was being moved",
     "dump": "output of kafka-dump-log",
+    "set_aside": "segment that the broker had replaced or was about to delete",
 }
+# Compaction and retention rename a segment so, and the file goes a minute later or with a start.
+_SET_ASIDE = re.compile(r"(\d{20})\.log\.deleted")
+
+
+@dataclass(frozen=True)
+class SetAside(PartitionDirectory):
+    """One segment of a replica's folder that is no longer part of its log."""
 
 
 @dataclass(slots=True)
@@ -44,12 +58,15 @@ class Held:
 
 def kind_of(copy: Copy) -> str:
     """What a copy is, in a word of KIND_WORDS."""
+    if isinstance(copy.directory, SetAside):
+        return "set_aside"
     return "dump" if copy.is_dump else copy.directory.kind
 
 
 def copies_at_hand(imported: Import, partition: PartitionEvidence) -> list[Copy]:
-    """The copies of a finished partition, and the dumps of it that were passed over."""
-    copies = list(partition.copies)
+    """The copies of a finished partition, what their brokers had set aside in the same folders, and
+    the dumps of it that were passed over."""
+    copies = [*partition.copies, *(aside for c in partition.copies for aside in _set_aside(c))]
     others = {
         p.topic_id
         for p in imported.partitions
@@ -70,6 +87,18 @@ def copies_at_hand(imported: Import, partition: PartitionEvidence) -> list[Copy]
             if of_it and (segment.path, segment.lines.start) not in used:
                 copies += _of_dump(dump.broker, segment)
     return copies
+
+
+def _set_aside(copy: Copy) -> Iterator[Copy]:
+    """The segments that a copied folder has beside its log, each by itself: they overlap it."""
+    own = copy.directory
+    if not any(isinstance(segment, SegmentFile) for segment in own.segments):
+        return
+    for offset, name in segment_names(sorted(p.name for p in own.path.iterdir()), _SET_ASIDE):
+        told = {f.name: getattr(own, f.name) for f in fields(PartitionDirectory)}
+        segment = SegmentFile(offset, own.path / name, verify_crc=True)
+        directory = SetAside(**{**told, "segments": (segment,), "unread": ()})
+        yield Copy(copy.broker, directory, copy.parent, clean=False)
 
 
 def _of_dump(broker: int, segment: SegmentDump) -> Iterator[Copy]:

@@ -118,7 +118,7 @@ class Search:
     ) -> tuple[list[Candidate], bool]:
         """Those of the records at an offset that may be the row's; whether one surely is."""
         leader_epoch = row.leader_epoch
-        left = [c for c in candidates if leader_epoch in (None, c.batch.leader_epoch)]
+        left = [c for c in candidates if row.may_be_of(c.batch.leader_epoch)]
         left = [c for c in left if not self._is_present(c)]
         named = {
             t.content
@@ -147,7 +147,7 @@ def _may_hold(batch: RecordBatch, row: Row) -> bool:
     """Whether a record of the row may be in the batch, by its offsets and leader epoch."""
     if not (batch.base_offset < row.end and row.first < batch.end_offset):
         return False
-    return row.leader_epoch is None or batch.leader_epoch == row.leader_epoch
+    return row.may_be_of(batch.leader_epoch)
 
 
 def _fill(row: Row, until: int, gaps: Iterable[Gap], otherwise: str) -> None:

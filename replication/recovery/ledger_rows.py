@@ -17,7 +17,10 @@ NOT_BACK = ("lost", "recoverable", "undetermined")
 class Row:
     """One row of the ledger: records [first, end) of one leader epoch (None: not known).
 
-    became: what became of its offsets, in offset order: (first, end, outcome, why).
+    written_before: the leader epoch before which they were written, where that is all that is known
+    of it. acknowledged: from when until when producers were told of them (ISO 8601); None where
+    that is not known. became: what became of its offsets, in offset order: (first, end, outcome,
+    why).
     """
 
     first: int
@@ -26,7 +29,16 @@ class Row:
     tier: str
     status: str
     finding_id: str | None
+    written_before: int | None = None
+    acknowledged: tuple[str, str] | None = None
     became: list[tuple[int, int, str, str]] = field(default_factory=list)
+
+    def may_be_of(self, leader_epoch: int | None) -> bool:
+        """Whether a record of a leader epoch may be the row's. None: it names none."""
+        if self.leader_epoch is not None:
+            return leader_epoch == self.leader_epoch
+        bound = self.written_before
+        return bound is None or leader_epoch is None or leader_epoch < bound
 
     def settle(self, first: int, end: int, outcome: str, why: str = "") -> None:
         """Notes what became of offsets at or behind all that were noted before."""
@@ -87,6 +99,7 @@ def rows_by_partition(losses: list[dict[str, Any]]) -> dict[Identity, Rows]:
     for loss in losses:
         if loss["status"] in NOT_BACK:
             where = (loss["topic"], loss["topic_id"] or "", loss["partition"])
+            told = loss["acknowledged_from"], loss["acknowledged_until"]
             row = Row(
                 first=loss["first_offset"],
                 end=loss["end_offset"],
@@ -94,6 +107,19 @@ def rows_by_partition(losses: list[dict[str, Any]]) -> dict[Identity, Rows]:
                 tier=loss["tier"],
                 status=loss["status"],
                 finding_id=loss["finding_id"],
+                written_before=_written_before(loss),
+                acknowledged=told if None not in told else None,
             )
             found.setdefault((loss["cluster_id"] or "", *where), []).append(row)
     return {identity: Rows(rows) for identity, rows in sorted(found.items())}
+
+
+def _written_before(loss: dict[str, Any]) -> int | None:
+    """The leader epoch before which the records of a loss were written: whoever began to lead
+    without them had not written them. A disk may lose what its own leader wrote in that epoch."""
+    leader_epoch: int | None = loss["next_leader_epoch"]
+    of_a_disk = {"storage_loss", "last_replica_standing", "unknown"} & {
+        loss["cause"],
+        *loss["causes"],
+    }
+    return None if leader_epoch is None else leader_epoch + bool(of_a_disk)

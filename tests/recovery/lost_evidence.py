@@ -88,7 +88,9 @@ def row(end: int, first: int = FIRST_LOST, **more: Any) -> dict[str, Any]:
     return {
         "cluster_id": CLUSTER, "topic": "t", "topic_id": TOPIC_ID, "partition": 0,
         "first_offset": first, "end_offset": end, "leader_epoch": 0, "status": "lost",
-        "tier": "acknowledged_by_isr", "finding_id": "f", **more,
+        "tier": "acknowledged_by_isr", "finding_id": "f", "acknowledged_from": None,
+        "acknowledged_until": None, "next_leader_epoch": 1, "cause": "unclean_election",
+        "causes": [], **more,
     }  # fmt: skip
 
 

@@ -328,3 +328,29 @@ def test_of_every_capture_the_acknowledged_records_come_back_or_are_nowhere(
                 key["payload_id"],
                 key["leader_epoch"] if key["leader_epoch"] is not None else record["leader_epoch"],
             )
+
+
+def test_what_a_later_leader_wrote_is_not_what_its_election_lost(tmp_path: Path) -> None:
+    """Nothing tells the leader epoch of what was lost, but that it was lost by an election."""
+    later = batch(FIRST_LOST, Record(b"later0"), Record(b"later1"), leader_epoch=1)
+    evidence, out = lost_evidence(tmp_path / "e", later, 5), tmp_path / "out"
+    recover_rows(evidence, out, row(5, leader_epoch=None, next_leader_epoch=1))
+    assert had(out) == []
+
+
+def test_a_segment_that_the_broker_set_aside_is_read(tmp_path: Path) -> None:
+    evidence, out = lost_evidence(tmp_path / "e", b"", 5), tmp_path / "out"
+    (evidence / "broker-1/t-0/00000000000000000003.log.deleted").write_bytes(two(b"lost"))
+    recover_rows(evidence, out, row(5))
+    assert had(out) == [(3, "lost0", None), (4, "lost1", None)]
+    assert {r["source_kind"] for r in lines_of(out / "records.jsonl")} == {"set_aside"}
+
+
+def test_of_answers_at_one_offset_that_of_the_ledgers_time_is_the_records(tmp_path: Path) -> None:
+    times = ("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:09.000Z")
+    acks = "".join(acknowledged([3], ts=ts, client=f"at {ts[17:19]}") for ts in times)
+    evidence, out = lost_evidence(tmp_path / "e", two(b"lost"), 5, acks=acks), tmp_path / "out"
+    when = {"acknowledged_from": times[0], "acknowledged_until": times[0]}
+    recover_rows(evidence, out, row(4, leader_epoch=None, tier="committed", **when))
+    keys = lines_of(out / "lost_records_keys.jsonl")
+    assert [(k["client"], k["certain"]) for k in keys] == [("at 00", True)]
