@@ -119,9 +119,9 @@ def _is_at(place: Place, row: Row, offset: int, candidate: Candidate | None) -> 
     A record that no copy gave is none of those in the copies."""
     if candidate is None or place.offset != offset:
         return False
-    if None not in (place.leader_epoch, candidate.batch.leader_epoch):
-        if place.leader_epoch != candidate.batch.leader_epoch:
-            return False
+    both = place.leader_epoch, candidate.batch.leader_epoch
+    if None not in both and both[0] != both[1]:
+        return False
     if row.leader_epoch is not None and place.leader_epoch != row.leader_epoch:
         return False
     return not candidate.contents or place.content in candidate.contents

@@ -6,7 +6,7 @@ name the record by its content, that one is meant. Where more than one is left, 
 was lost: all are written, held back.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from replication.evidence.joining.copies import Copy, overlapping
@@ -29,6 +29,8 @@ WHY_HELD_BACK = {
     "one_of_several": "several records were at this offset, and nothing tells which was lost",
     "undetermined": "the ledger leaves open whether it is lost",
     "incomplete": "the dump does not show all of it, or not its very bytes",
+    "newer_value": "its topic is compacted and the leader's log has a newer record of its key: "
+    "produced again it would count as the newest, and compaction would take that one away",
 }
 NO_COPY = "no copy in the evidence holds it"
 NOT_IN_BATCH = "the copies at hand no longer have it: compaction took it, or it never was"
@@ -49,18 +51,23 @@ class Found:
     held_back: str | None = None
 
 
+def _never(candidate: Candidate) -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class Search:
     """What is needed to find one topic partition's records.
 
     leader_spans: what the leader's log holds at the evidence's end. told: what clients were told
-    and given.
+    and given. is_replaced: whether a compacted leader's log has a newer record of the same key.
     """
 
     reader: Reader
     rows: Rows
     leader_spans: list[Span]
     told: Ranges[Told]
+    is_replaced: Callable[[Candidate], bool] = _never
     _unread: list[Gap] = field(default_factory=list)
 
     @property
@@ -109,7 +116,7 @@ class Search:
                 _fill(row, offset, damaged, NOT_IN_BATCH)
                 chosen, is_sure = self._chosen(row, offset, left)
                 left = [c for c in left if c not in chosen]
-                yield from _settled(row, offset, chosen, is_sure)
+                yield from _settled(row, offset, chosen, is_sure, self.is_replaced)
         for row in rows:
             _fill(row, min(end, row.end), damaged, NOT_IN_BATCH)
 
@@ -162,7 +169,13 @@ def _fill(row: Row, until: int, gaps: Iterable[Gap], otherwise: str) -> None:
     row.settle_rest(until, NOT_HAD, otherwise)
 
 
-def _settled(row: Row, offset: int, chosen: list[Candidate], is_sure: bool) -> Iterator[Found]:
+def _settled(
+    row: Row,
+    offset: int,
+    chosen: list[Candidate],
+    is_sure: bool,
+    is_replaced: Callable[[Candidate], bool],
+) -> Iterator[Found]:
     """What became of a row's offset, with the records to write."""
     of_clients = [c for c in chosen if not c.batch.is_control]
     if not of_clients:
@@ -175,6 +188,8 @@ def _settled(row: Row, offset: int, chosen: list[Candidate], is_sure: bool) -> I
         return
     is_sure = is_sure and len(of_clients) == 1
     held_back = [_why_held_back(row, c, is_sure) for c in living]
+    if held_back == [None] and is_replaced(living[0]):
+        held_back = ["newer_value"]
     outcome = RECOVERED if held_back == [None] else HELD_BACK
     row.settle(offset, offset + 1, outcome, next(iter(held_back), None) or "")
     for candidate, reason in zip(living, held_back, strict=True):

@@ -1,6 +1,7 @@
 """Every lost record that a copy holds, the keys to send again, and who was hurt: row by row."""
 
 from collections import Counter
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from replication.recovery.groups.affected_groups import read_groups
 from replication.recovery.groups.affected_transactions import affected_transactions
 from replication.recovery.ledger_rows import Ranges, Rows, rows_by_partition
 from replication.recovery.moments import last_leader, log_of
+from replication.recovery.newest_values import Newest
 from replication.recovery.rows_out import key_rows, record_row
 from replication.recovery.sightings import last_seen
 
@@ -124,16 +126,25 @@ def _search(
     events = list(identified(partition, imported.trace_id, imported.generation, imported.incident))
     told = ClientsTold(partition, rows)
     facts = [e.fact for e in events]
-    search = Search(
-        Reader(copies_at_hand(imported, partition)),
-        rows,
-        log_of(folded.state, last_leader(folded)) or [],
-        Ranges(
-            (f.first_offset, f.end_offset, f)
-            for f in facts
-            if isinstance(f, ev.RecordsAcknowledged | ev.RecordsConsumed)
-        ),
-    )
+    leader = last_leader(folded)
+
+    def search_for(wanted: Rows) -> Search:
+        return Search(
+            Reader(copies_at_hand(imported, partition)),
+            wanted,
+            log_of(folded.state, leader) or [],
+            Ranges(
+                (f.first_offset, f.end_offset, f)
+                for f in facts
+                if isinstance(f, ev.RecordsAcknowledged | ev.RecordsConsumed)
+            ),
+        )
+
+    search = search_for(rows)
+    led = None if leader is None else latest(partition.copies).get(leader)
+    if "compact" in (folded.state.settings.cleanup_policy or "") and led is not None:
+        keys = {f.candidate.record.key_bytes for f in search_for(deepcopy(rows)).found()}
+        search.is_replaced = Newest(keys, led).is_newer_than
     had: set[tuple[int, int]] = set()
     had_by: Counter[int] = Counter()
     present = list(latest(partition.copies).values())

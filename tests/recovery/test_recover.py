@@ -354,3 +354,16 @@ def test_of_answers_at_one_offset_that_of_the_ledgers_time_is_the_records(tmp_pa
     recover_rows(evidence, out, row(4, leader_epoch=None, tier="committed", **when))
     keys = lines_of(out / "lost_records_keys.jsonl")
     assert [(k["client"], k["certain"]) for k in keys] == [("at 00", True)]
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete", "delete"])
+def test_of_a_compacted_topic_what_a_newer_record_replaced_is_held_back(
+    tmp_path: Path, policy: str
+) -> None:
+    newer = batch(FIRST_LOST, Record(b"newer", key=b"k0"), leader_epoch=1)
+    evidence = lost_evidence(tmp_path / "e", two(b"lost"), 5, others=newer)
+    described = evidence / "describe.txt"
+    described.write_text(described.read_text().replace("policy=delete", f"policy={policy}"))
+    recover_rows(evidence, tmp_path / "out", row(5))
+    why = "newer_value" if "compact" in policy else None
+    assert had(tmp_path / "out") == [(3, "lost0", why), (4, "lost1", None)]
