@@ -67,9 +67,12 @@ def do_now(answer: dict[str, Any]) -> list[str]:
         # Of what is lost for good nobody looks for copies.
         kept_somewhere = [x for x in lost if x["surviving_copies"] or x["status"] != "lost"]
         first = (kept_somewhere or lost)[0]
+        told = any(d.get("by_client") for d in answer.get("loss_details", ()))
         what = "Which copies still have it" if kept_somewhere else "Whose it was, to send it again"
-        at = f"{name(first)}:{first['first_offset']}"
-        lines.append(f"{what}: replication-analyzer trace PATH --offset {at}")
+        how = f"trace PATH --offset {name(first)}:{first['first_offset']}"
+        if told and not kept_somewhere:
+            how = "recover PATH --out FOLDER (lost_records_keys.jsonl)"
+        lines.append(f"{what}: replication-analyzer {how}")
     if decide:
         lines.append("The plan, whom to start first: replication-analyzer decide PATH")
     return lines

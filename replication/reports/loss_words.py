@@ -57,8 +57,9 @@ def name_clients(
     which acks, and their first keys.
 
     acknowledgements: with topic, partition, offset, status, client, acks, payload_id and ts. Where
-    several name one offset, the one from before the election is meant, and of several such the one
-    from since the lost records' leader epoch began; else none is named. by_time:
+    several name one offset, the one is meant that was written when the ledger says that producers
+    were told, then the one from before the election, and of several such the one from since the
+    lost records' leader epoch began; else none is named. by_time:
     the election's time may be held against the clients' clocks. cluster_of: of which cluster an
     acknowledgement log is, by its path, where several are judged.
     """
@@ -66,7 +67,8 @@ def name_clients(
     wanted: dict[tuple[str | None, str, int], list[tuple[int, int, dict[str, Any]]]] = {}
     for detail in answer["loss_details"]:
         row = rows[detail["finding_id"]]
-        if row["tier"] in ("acknowledged_by_isr", "acknowledged_by_leader", "consumed"):
+        of_clients = row["tier"] in ("acknowledged_by_isr", "acknowledged_by_leader", "consumed")
+        if of_clients or row["acknowledged_from"]:
             cluster = row["cluster_id"] or "" if cluster_of else None
             place = wanted.setdefault((cluster, row["topic"], row["partition"]), [])
             place.append((row["first_offset"], row["end_offset"], detail))
@@ -83,9 +85,13 @@ def name_clients(
     number_of: dict[str, Counter[tuple[str, str]]] = {}
     for _, (detail, found) in sorted(named.items(), key=lambda kv: kv[0]):
         at = (detail["election"] or {}).get("at")
+        row = rows[detail["finding_id"]]
+        told = row["acknowledged_from"], row["acknowledged_until"]
+        if None not in told:
+            found = [a for a in found if a.ts is None or told[0] <= moment(a.ts) <= told[1]]
         if len(found) > 1 and at is not None and by_time:
             found = [a for a in found if a.ts is not None and a.ts < at]
-            began = _began(answer, rows[detail["finding_id"]]) if len(found) > 1 else None
+            began = _began(answer, row) if len(found) > 1 else None
             found = [a for a in found if began is None or (moment(a.ts) or "") >= began]
         if len(found) == 1:
             if found[0].client not in detail["clients"]:
@@ -219,13 +225,10 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
     first = rows[0]
     number = sum(r["records"] or 0 for r in rows)
     least = "at least " if any(r["end_offset_bound"] == "at_least" for r in rows) else ""
-    places = [
-        f"{name(r)} {offsets(r['first_offset'], r['end_offset'])}, {TIER_WORDS[r['tier']]}"
-        for r in rows
-    ]
+    places = _places(rows)
     head = f"{first['status'].upper()}  {least}{counted(number, 'record')}"
-    lines = [f"{head}: {places[0]}"] if len(rows) == 1 else [f"{head}:"]
-    if len(rows) > 1:
+    lines = [f"{head}: {places[0]}"] if len(places) == 1 else [f"{head}:"]
+    if len(places) > 1:
         lines += [f"    {p}" for p in places[:MOST_RANGES]]
         if len(places) > MOST_RANGES:
             lines.append(f"    and {counted(len(places) - MOST_RANGES, 'range')} more")
@@ -247,6 +250,18 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
         left = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
         lines.append(f"  the others: {more}{left}")
     return lines
+
+
+def _places(rows: list[dict[str, Any]]) -> list[str]:
+    """Where the records are; rows that meet and of which the same is said are one place."""
+    found: list[tuple[str, int, int, str]] = []
+    for row in rows:
+        where, words = name(row), TIER_WORDS[row["tier"]]
+        first, end = row["first_offset"], row["end_offset"]
+        if found and found[-1][0] == where and found[-1][2:] == (first, words):
+            first = found.pop()[1]
+        found.append((where, first, end, words))
+    return [f"{where} {offsets(first, end)}, {words}" for where, first, end, words in found]
 
 
 def contract_words(row: dict[str, Any]) -> str:

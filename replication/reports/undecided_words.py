@@ -43,6 +43,8 @@ def _copies(partitions: list[dict[str, Any]]) -> list[str]:
     lines = []
     for number, p, copy in found:
         where = ", ".join(offsets(*run) for run in copy["alone"][:3])
+        more = len(copy["alone"]) - 3
+        where += f" and {counted(more, 'range')} more" if more > 0 else ""
         place = f" ({copy['path']})" if copy["path"] else ""
         lines.append(
             f"{p['topic']}-{p['partition']}: an older copy of broker {copy['replica']} holds "

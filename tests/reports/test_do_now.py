@@ -87,5 +87,8 @@ def test_of_what_no_copy_has_the_owner_is_looked_for() -> None:
     assert (
         told[0] == "Whose it was, to send it again: replication-analyzer trace PATH --offset t-0:5"
     )
+    known = [{"by_client": [{"client": "p", "acks": "all", "records": 1}]}]
+    told = do_now({**QUIET, "losses": [gone], "loss_details": known})
+    assert "recover PATH --out FOLDER (lost_records_keys.jsonl)" in told[0]
     # One that a copy has is asked for first.
     assert "Which copies still have it" in "".join(do_now({**QUIET, "losses": [gone, LOSS]}))

@@ -36,6 +36,7 @@ def loss(**changes: Any) -> Any:
     return {
         **PLACE, "first_offset": 5, "end_offset": 8, "records": 3, "end_offset_bound": "exact",
         "tier": "acknowledged_by_isr", "status": "lost", "contract": "broken",
+        "acknowledged_from": None, "acknowledged_until": None,
         "cause": "unclean_election", "contributing": [], "surviving_copies": [],
         "finding_id": "f", **changes,
     }  # fmt: skip
@@ -356,3 +357,26 @@ def test_who_came_back_with_less_is_said_for_each_partition() -> None:
     assert "broker 2 led t-1 without them in leader epoch 1" in told
     assert "took leader epoch" not in told
     assert "took leader epoch 1" in why_of(rows[1:], details[1:])
+
+
+def test_an_answer_of_another_time_at_the_same_offset_is_not_counted() -> None:
+    class Ack:
+        topic, partition, status, acks, payload_id, offset = "t", 0, "acked", "1", None, 5
+
+        def __init__(self, client: str, ts: int) -> None:
+            self.client, self.ts = client, ts
+
+    when = {"acknowledged_from": "1970-01-01T00:00:00.010Z",
+            "acknowledged_until": "1970-01-01T00:00:00.020Z"}  # fmt: skip
+    made = answer(losses=(loss(tier="committed", **when),), details=(detail(),))
+    name_clients(made, [Ack("p", 15), Ack("later", 90)])
+    assert made["loss_details"][0]["by_client"] == [{"client": "p", "acks": "1", "records": 1}]
+
+
+def test_rows_that_meet_and_of_which_the_same_is_said_are_one_place() -> None:
+    rows = (
+        loss(end_offset=6, records=1),
+        loss(first_offset=6, end_offset=9, records=3, finding_id="g"),
+    )
+    told = loss_text(answer(losses=rows, details=(detail(), detail(finding_id="g"))))
+    assert told[0].startswith("LOST  4 records: t-0 offsets 5..8, ")
