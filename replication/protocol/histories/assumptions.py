@@ -81,7 +81,7 @@ ASSUMPTIONS = {
             EVERY_SEND_IS_KNOWN,
             "no record was written that the acknowledgement log does not name",
             "a record in a line or a log that no known send wrote",
-            "nothing, where --all-producers is true and every send was answered",
+            "--all-producers in the call, if that is so and every send was answered",
         ),
         Assumption(
             NOTHING_BEFORE,
