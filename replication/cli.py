@@ -44,7 +44,7 @@ from replication.recovery.groups import command as groups_command
 from replication.recovery.groups.hurt import who_was_hurt
 from replication.recovery.page_section import records_html
 from replication.reports import explained_words, words
-from replication.reports.answer import assemble, exit_status, to_json
+from replication.reports.answer import assemble, exit_status, to_json, undecided_beside_the_table
 from replication.reports.do_now import sends_to_decide
 from replication.reports.evidence_lines import Quotes, read_lines
 from replication.reports.finding_words import instead
@@ -428,6 +428,13 @@ def _diagnose(arguments: argparse.Namespace) -> int:
         # Last: a place that cannot be written to does not cost the answer.
         progress.doing(f"writing {arguments.report}")
         _write_report(arguments.report, diagnosis)
+    beside = undecided_beside_the_table(diagnosis.answer) if arguments.strict else []
+    if beside:
+        print(
+            "note: with --strict the exit status is 3 because of what is UNKNOWN beside the table: "
+            f"{', '.join(beside)} (--format json has the reason of each)",
+            file=sys.stderr,
+        )
     return exit_status(diagnosis.answer, arguments.strict)
 
 

@@ -75,3 +75,11 @@ def exit_status(answer: dict[str, Any], strict: bool) -> int:
     if any(v["invariant"] in DECIDING for v in undecided) or (strict and undecided):
         return 3
     return 0 if verdicts else 3
+
+
+def undecided_beside_the_table(answer: dict[str, Any]) -> list[str]:
+    """Which invariants alone make --strict end with 3: nothing is violated, what decides is
+    decided."""
+    if exit_status(answer, strict=False) != 0:
+        return []
+    return sorted({v["invariant"] for v in answer["verdicts"] if v["verdict"] == "UNKNOWN"})

@@ -10,6 +10,7 @@ import pytest
 from replication.cli import main
 from replication.protocol.histories.assumptions import ASSUMPTIONS
 from replication.reports import words
+from replication.reports.answer import undecided_beside_the_table
 from replication.reports.headline import (
     MOST_WORDS,
     headline,
@@ -380,3 +381,12 @@ def test_rows_that_meet_and_of_which_the_same_is_said_are_one_place() -> None:
     )
     told = loss_text(answer(losses=rows, details=(detail(), detail(finding_id="g"))))
     assert told[0].startswith("LOST  4 records: t-0 offsets 5..8, ")
+
+
+def test_why_strict_alone_ends_with_another_status_is_told() -> None:
+    held = verdict("committed_records_survive", "HOLDS"), verdict("log_matching", "HOLDS")
+    open_one = verdict("version_conformance", "UNKNOWN")
+    assert undecided_beside_the_table(answer(*held, open_one)) == ["version_conformance"]
+    for decides in ("VIOLATED", "UNKNOWN"):
+        more = verdict("log_matching", decides)
+        assert undecided_beside_the_table(answer(*held, open_one, more)) == []
