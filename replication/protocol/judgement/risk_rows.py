@@ -29,6 +29,13 @@ def present_row(state: State, danger: Danger) -> dict[str, Any]:
     """A danger at the end of the evidence, with what not to do."""
     row = _row(key_of(state, danger), run_of(danger), since_when(state, danger), None)
     do_not = _DO_NOT[danger.failure].format(danger.broker)
+    replica = state.replicas.get(danger.broker)
+    if danger.failure == "leader_loses_its_tail" and replica is not None and replica.stopped:
+        # A clean stop has flushed the log: a loss of power takes nothing of it.
+        row["failures"] = [f"broker {danger.broker} loses its log directory"]
+        do_not = (
+            f"keep the log directory of broker {danger.broker}, and do not elect another replica"
+        )
     causes = [danger.cause, *other_causes(state, danger), *_conditions(state, danger)]
     ends_when = f"{row['ends_when']} Until then {do_not}.{_decided_then(danger)}"
     return {**row, "causes": causes, "over": False, "ends_when": ends_when}

@@ -73,3 +73,13 @@ def test_without_a_time_or_an_epoch_none_is_told() -> None:
     found = past_row(risk, (0, 2, "committed", "unclean_election", ()))
     assert (found["since"], found["until"], found["leader_epoch"]) == (None, None, None)
     assert found["over"] is True
+
+
+def test_a_loss_of_power_takes_nothing_of_a_broker_that_stopped_cleanly() -> None:
+    tail = Danger(4, 9, "committed", "leader_loses_its_tail", 1, None, "storage_loss", ())
+    for clean, what in ((False, "loses power"), (True, "its log directory")):
+        state = story(given(isr="A", unclean="yes"))
+        state.replicas[1].stopped = clean
+        found = present_row(state, tail)
+        assert what in found["failures"][0]
+        assert ("kill or restart" in found["ends_when"]) != clean
