@@ -190,7 +190,7 @@ def _name(search: Search, record: int) -> str:
         return "a record from before the evidence begins"
     if record > len(labels):
         return f"a record{of} that no evidence shows"
-    same = [c for e, c in labels if e == leader_epoch]
+    same = [number for number, (e, _) in enumerate(labels, 1) if e == leader_epoch]
     if len(same) > 1:
-        return f"the record{of} (content {labels[record - 1][1]})"
+        return f"the record{of} (number {same.index(record) + 1} of {len(same)} there)"
     return f"the record{of}"
