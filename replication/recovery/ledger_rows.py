@@ -114,6 +114,14 @@ def rows_by_partition(losses: list[dict[str, Any]]) -> dict[Identity, Rows]:
     return {identity: Rows(rows) for identity, rows in sorted(found.items())}
 
 
+def may_be_lost(loss: dict[str, Any], leader_epoch: int | None) -> bool:
+    """Whether a loss may be of a record of this leader epoch. None: it is not known."""
+    if None not in (loss["leader_epoch"], leader_epoch):
+        return bool(loss["leader_epoch"] == leader_epoch)
+    bound = _written_before(loss)
+    return bound is None or leader_epoch is None or leader_epoch < bound
+
+
 def _written_before(loss: dict[str, Any]) -> int | None:
     """The leader epoch before which the records of a loss were written: whoever began to lead
     without them had not written them. A disk may lose what its own leader wrote in that epoch."""

@@ -31,7 +31,7 @@ from replication.recovery.copies_at_hand import (
     files_of,
     kind_of,
 )
-from replication.recovery.ledger_rows import Ranges
+from replication.recovery.ledger_rows import Ranges, may_be_lost
 from replication.recovery.moments import Target, last_leader, log_of, tell
 from replication.recovery.rows_out import shown_record
 from replication.recovery.sightings import tells
@@ -278,7 +278,7 @@ def _story(partition: _Partition, target: Target, candidate: Candidate | None) -
             {name: loss[name] for name in LOSS_FIELDS}
             for loss in partition.losses
             if loss["first_offset"] <= offset < loss["end_offset"]
-            and (leader_epoch is None or loss["leader_epoch"] in (None, leader_epoch))
+            and may_be_lost(loss, leader_epoch)
             and (
                 loss["leader_epoch"] is not None or not _is_promised_to_others(evidence, candidate)
             )
