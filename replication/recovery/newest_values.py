@@ -22,11 +22,9 @@ class Newest:
                 continue
             records = read_record_identities(held.path, held.batch)
             for record in () if isinstance(records, Unreadable) else records:
-                if record.key_bytes in wanted:
-                    key, place = (
-                        record.key_bytes or b"",
-                        _place(held.batch.leader_epoch, record.offset),
-                    )
+                key = record.key_bytes
+                if key is not None and key in wanted:
+                    place = _place(held.batch.leader_epoch, record.offset)
                     self._places[key] = max(place, self._places.get(key, place))
 
     def is_newer_than(self, candidate: Candidate) -> bool:
