@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
     if isinstance(flags.metrics, int) and flags.every is None:
         raise SuiteError("--metrics PORT: nobody is served without --every")
     folder = project_root() / "conf" / "expectations"
-    chosen = suites.load(folder, tuple(flags.suite), flags.expectations, flags.fail_on_unknown)
+    chosen = suites.load(folder, tuple(flags.suite), flags.expectations, flags.fail_on)
     acceptances.load(flags.accepted)  # What is wrong in it is said before Spark starts.
     spark = session.start("replication-analyzer quality", [flags.tables.absolute()])
     stop = Stop()
@@ -180,7 +180,9 @@ def _look(
     others = suites.not_chosen(flags.expectations, tuple(flags.suite))
     names = found.register(KEPT_BELOW, "\n".join(suite.sql() for suite in [*chosen, *others]))
     accepted, today = acceptances.load(flags.accepted), datetime.now(UTC).date()
-    results = checks.run(spark, chosen, names, judge, acceptances.in_force(accepted, today))
+    in_force = acceptances.in_force(accepted, today)
+    sums = verdict_sums.sums_of(found.frame("verdicts"), found.frame("replica_states"))
+    results = checks.run(spark, chosen, names, judge, in_force, sums)
     results += checks.unusable(spark, others, names)
     results += [checks.result_of(own) for own in judge.own(names, found.versions())]
     checked = (found.run, found.micro_batch_id)
@@ -188,7 +190,6 @@ def _look(
     about = whose(found)
     rows = checks.result_rows(results, run, checked, at, about)
     expectation_results.append(found.store, rows)
-    sums = verdict_sums.sums_of(found.frame("verdicts"), found.frame("replica_states"))
     metrics.show(results, about[0], at / 1000, sums)
     told = acceptances.words(accepted, *checks.findings_of(results))
     print(checks.text(results, told))

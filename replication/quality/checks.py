@@ -14,7 +14,8 @@ from replication.progress import steps
 from replication.quality.candidates import ACCEPTED, ROW, frame_of, refused
 from replication.quality.great_expectations_suite import Judge, Own
 from replication.quality.next_steps import LOST, MISSING, NOT_AS_WRITTEN, after, proof
-from replication.quality.suites import Expectation, Suite, check_names
+from replication.quality.suites import DECIDED, Expectation, Suite, check_names
+from replication.quality.verdict_sums import Sums
 from replication.reports.inventory_words import counted
 
 # Failing rows that are written down per expectation; all of them are counted.
@@ -34,7 +35,8 @@ class Result:
     """What one expectation came to. rows: the failing rows (columns of ROW), the first LISTED.
 
     allowed: how many rows more may deviate; accepted: the findings of those that somebody accepts.
-    is_judged: not where it could not be: it fails then, with the reason as its only row.
+    is_judged: not where it could not be: it fails then, with the reason as its only row. left_open,
+    granted: of the verdicts that it asks for, which nobody knows, and which take what for granted.
     """
 
     suite: str
@@ -45,6 +47,8 @@ class Result:
     rows: tuple[Mapping[str, Any], ...]
     is_judged: bool = True
     accepted: frozenset[str] = frozenset()
+    left_open: tuple[str, ...] = ()
+    granted: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -61,10 +65,10 @@ class Result:
 
 def run(
     spark: SparkSession, suites: Sequence[Suite], views: Mapping[str, str], judge: Judge,
-    accepted: Collection[str] = (),
+    accepted: Collection[str] = (), sums: Sums | None = None,
 ) -> list[Result]:  # fmt: skip
     """Judges every suite. views: table or documented view -> the session's name for it. accepted:
-    findings that fail nothing.
+    findings that fail nothing. sums: of the verdicts in the tables.
 
     Raises SuiteError where a suite names a table that there is not, JudgeError.
     """
@@ -74,7 +78,7 @@ def run(
     with ThreadPoolExecutor(AT_ONCE) as pool:
         asked = pool.map(lambda suite: _asked(spark, suite, views, accepted), suites)
         listed_of = zip(steps(suites, "suites judged"), asked, strict=True)
-        return [r for suite, listed in listed_of for r in _judged(suite, listed, judge)]
+        return [r for suite, listed in listed_of for r in _judged(suite, listed, judge, sums)]
 
 
 def unusable(
@@ -110,10 +114,15 @@ def _asked(
     return found
 
 
-def _judged(suite: Suite, listed: Mapping[str, Found], judge: Judge) -> list[Result]:
+def _judged(
+    suite: Suite, listed: Mapping[str, Found], judge: Judge, sums: Sums | None
+) -> list[Result]:
     found = [_result(suite, e, listed.get(e.name, [])) for e in suite.expectations]
+    if sums is not None:
+        found = [_with_what_is_not_shown(r, sums) for r in found]
     words = {r.expectation.name: [row_words(row) for row in r.rows] for r in found}
-    passed = judge.judge(suite, words, {r.expectation.name: _after(r) for r in found if r.failing})
+    steps = {r.expectation.name: _after(r) for r in found if r.failing}
+    passed = judge.judge(suite, words, steps, {r.expectation.name: _not_shown(r) for r in found})
     assert all(passed[r.expectation.name] == r.passed for r in found)
     return found
 
@@ -148,6 +157,20 @@ def _result(suite: Suite, expectation: Expectation, found: Found) -> Result:
         suite.table, expectation, failing, deviating[0]["all"] if deviating else 0, observed,
         tuple({name: r[name] for name in ROW} for r in rows), accepted=accepted,
     )  # fmt: skip
+
+
+def _with_what_is_not_shown(r: Result, sums: Sums) -> Result:
+    """That no row fails is no answer where nobody knows, and hangs on what is assumed elsewhere."""
+    e = r.expectation
+    if r.suite != "verdicts" or not (e.family == "health" or e.name == DECIDED):
+        return r
+    sql = f"{e.sql} {e.where}"
+    left_open = () if e.name == DECIDED else tuple(sums.left_open(sql))
+    return replace(r, left_open=left_open, granted=tuple(sums.granted(sql)))
+
+
+def _not_shown(r: Result) -> list[str]:
+    return [*r.left_open, *r.granted]
 
 
 def findings_of(results: Iterable[Result]) -> tuple[set[str], set[str]]:
@@ -228,6 +251,12 @@ def text(results: list[Result], told: Iterable[str] = ()) -> str:
         # Of family own a row is a value, which may be that of many.
         more = (len(r.rows) if e.family == "own" else r.failing) - SHOWN
         lines += [f"        - and {more} more"] if more > 0 else []
+    lines += [
+        f"PASSED  {r.expectation.severity}  {r.suite}.{r.expectation.name}: no row fails; "
+        f"{'; '.join(r.left_open)}"
+        for r in results
+        if r.passed and r.left_open
+    ]
     lines += [*told, *_next_steps(failed)]
     allowed = sum(r.allowed for r in results)
     unjudged = sum(not r.is_judged for r in failed)

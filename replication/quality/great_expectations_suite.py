@@ -136,15 +136,17 @@ class Judge:
     def judge(
         self, suite: Suite, failing: Mapping[str, Sequence[str]],
         steps: Mapping[str, list[str]] | None = None,
+        not_shown: Mapping[str, list[str]] | None = None,
     ) -> Mapping[str, bool]:  # fmt: skip
         """Expectation -> whether it is kept. failing: expectation -> the rows that fail it, in
-        words. steps: what to do next, of those that fail.
+        words. steps: what to do next, of those that fail; not_shown: what is not known beneath
+        them, or taken for granted.
 
         Raises JudgeError, ProjectError.
         """
         if self._context is None:
             self._start()
-        built = self._suite(suite, steps or {})
+        built = self._suite(suite, steps or {}, not_shown or {})
         batch = self._batch(suite.table)
         frame = frame_of(suite, failing)
         if self.docs is None and self.project is None:
@@ -163,18 +165,23 @@ class Judge:
             asset.add_batch_definition_whole_dataframe(table)
         return asset.get_batch_definition(table)
 
-    def _suite(self, suite: Suite, steps: Mapping[str, list[str]]) -> Any:
+    def _suite(
+        self, suite: Suite, steps: Mapping[str, list[str]], not_shown: Mapping[str, list[str]]
+    ) -> Any:
         import great_expectations as gx
 
         built = gx.ExpectationSuite(name=self._name(suite.table), meta={"about": suite.about})
         for expectation in suite.expectations:
+            name = expectation.name
             built.add_expectation(
                 gx.expectations.ExpectColumnValuesToBeNull(
-                    column=expectation.name,
-                    description=described(expectation, steps.get(expectation.name, [])),
+                    column=name,
+                    description=described(
+                        expectation, steps.get(name, []), not_shown.get(name, [])
+                    ),
                     severity=expectation.severity,
                     notes=notes_of(expectation),
-                    meta={"name": expectation.name, "family": expectation.family},
+                    meta={"name": name, "family": expectation.family},
                 )
             )
         return built
@@ -321,17 +328,8 @@ def _pin(asset: Any, versions: Mapping[str, int]) -> None:
 
 def _not_run(suite: str, what: str, severity: str, error: Exception) -> Own:
     said = f"{what}: {_first_line(error)}"
-    return Own(
-        suite,
-        "runs",
-        severity,
-        False,
-        1,
-        0.0,
-        "This checkpoint can be read and run.",
-        (said,),
-        False,
-    )
+    meaning = "Asks whether the checkpoint can be read and run."
+    return Own(suite, "runs", severity, False, 1, 0.0, meaning, (said,), False)
 
 
 def _first_line(error: object) -> str:
