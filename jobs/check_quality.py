@@ -23,10 +23,10 @@ from replication.quality.metrics import Metrics
 from replication.quality.suites import Suite, SuiteError
 from replication.reports.inventory_words import counted
 from replication.spark import expectation_results, session, views
+from replication.spark.cut import BATCHES
 from replication.spark.ending import Stop
 from replication.spark.failures import EXIT_DEFECT, ended_by, exit_status
 from replication.spark.fold_stream import QUERY
-from replication.spark.lost_tables import BATCHES
 from replication.spark.tables import Store
 from replication.spark.views import Opened
 from replication.spark.whole_files import read_whole
@@ -81,10 +81,11 @@ def _opened(spark: SparkSession, flags: argparse.Namespace) -> Opened:
 
 
 def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], stop: Stop) -> int:
-    """Checks now and as flags.every says; the worst exit status. After a first look, one that
-    fails ends nothing: what watches the watcher is the metric of the last look."""
+    """Checks now and as flags.every says; the worst exit status (`checks.worst`). After a first
+    look, one that fails ends nothing: what watches the watcher is the metric of the last look."""
     metrics = Metrics(str(flags.tables.absolute()), flags.metrics)
-    statuses: list[int] = []
+    made: list[int] = []
+    in_vain: list[int] = []
     due = Due(flags.every)
     _say(f"judging now and {flags.every}; stop with SIGTERM or Ctrl-C (process {os.getpid()})")
     while not stop.asked:
@@ -95,13 +96,13 @@ def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], 
                 run = flags.run and f"{flags.run} {found.run}/{found.micro_batch_id}"
                 if flags.run and flags.every.seconds:
                     run = f"{run} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-                statuses.append(_look(found, flags, chosen, run, metrics))
+                made.append(_look(found, flags, chosen, run, metrics))
                 spark.catalog.clearCache()  # Each look keeps its small tables in memory.
         except Exception as error:
-            if not statuses or stop.asked or not session.is_alive(spark):
+            if not made or stop.asked or not session.is_alive(spark):
                 raise
-            statuses.append(ended_by(error, "check_quality.py"))
-            if statuses[-1] == EXIT_DEFECT:
+            in_vain.append(ended_by(error, "check_quality.py"))
+            if in_vain[-1] == EXIT_DEFECT:
                 raise
             again = flags.every if flags.every.seconds else f"every {RETRY_SECONDS:g} s"
             _say(
@@ -112,9 +113,9 @@ def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], 
             with suppress(OSError):  # Perhaps the very disk that is full.
                 metrics.look_failed()
         time.sleep(POLL_SECONDS)
-    worst = max(statuses, default=checks.EXIT_PASSED)
-    _say(f"ended after {counted(len(statuses), 'look')}; the worst status was {worst}")
-    return worst
+    status, words = checks.worst(made, in_vain)
+    _say(words)
+    return status
 
 
 @dataclass
@@ -172,6 +173,11 @@ def _look(
     folder = flags.tables.absolute()
     judge = Judge(run, flags.data_docs, flags.project, (folder, tuple(views.stored())))
     spark = found.store.spark
+    for begun in sorted(set(found.cut.begun.values())):
+        _say(
+            f"run {begun!r} has begun and has finished no micro-batch: judged is what run "
+            f"{found.run!r} has written, which is in force until then"
+        )
     if flags.read_files:
         doing("reading every byte of the tables' files")
         files, size = read_whole(found.store, views.stored())

@@ -236,6 +236,22 @@ def exit_status(results: Iterable[Result]) -> int:
     return EXIT_PASSED if all(r.is_judged for r in failed) else EXIT_NOT_JUDGED
 
 
+def worst(made: Sequence[int], in_vain: Sequence[int]) -> tuple[int, str]:
+    """The exit status of several looks, and how they went. made: the statuses of those that were
+    made; in_vain: of those that could not be. As within a look, a critical expectation that failed
+    outranks what could not be judged."""
+    every = [*made, *in_vain]
+    status = EXIT_FAILED if EXIT_FAILED in made else max(every, default=EXIT_PASSED)
+    failed, unjudged = made.count(EXIT_FAILED), made.count(EXIT_NOT_JUDGED)
+    told = [f"a critical expectation failed in {counted(failed, 'look')}"] if failed else []
+    if unjudged:
+        told.append(f"in {counted(unjudged, 'look')} some expectation could not be judged")
+    if in_vain:
+        told.append(f"{counted(len(in_vain), 'look')} could not be made (status {max(in_vain)})")
+    why = f": {'; '.join(told)}" if told else ""
+    return status, f"ended after {counted(len(every), 'look')}; the worst status was {status}{why}"
+
+
 def text(results: list[Result], told: Iterable[str] = ()) -> str:
     """What failed, the worst first, each with its first rows; what is told; then the sum."""
     order = {"critical": 0, "warning": 1, "info": 2}

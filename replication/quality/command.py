@@ -76,8 +76,8 @@ def parser() -> argparse.ArgumentParser:
         help="stay, and judge again: 15m, 90s or 2h after the last look began; a bare N whenever "
         "the fold has written N more micro-batches. Tables that cannot be read at a later look are "
         "told, and it goes on. SIGTERM or Ctrl-C ends it: the last line on "
-        "stderr says the worst status of all looks, and the job ends with it; where the signal is "
-        "sent to spark-submit itself, that ends with 143 or 130",
+        "stderr says the worst status of all looks (1 outranks 2), and the job ends with it; where "
+        "the signal is sent to spark-submit itself, that ends with 143 or 130",
     )  # fmt: skip
     made.add_argument(
         "--metrics", type=metrics.place, metavar="PORT|FILE",

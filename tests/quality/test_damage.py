@@ -25,7 +25,7 @@ from replication.quality.checks import Result
 from replication.quality.great_expectations_suite import Judge
 from replication.quality.suites import Expectation, Suite, SuiteError
 from replication.spark import contracts, evidence_tables, views
-from replication.spark.lost_tables import BATCHES
+from replication.spark.cut import BATCHES
 from replication.spark.tables import Store, TablesError, completed
 from tests.quality.conftest import INCIDENTS, events_of
 from tests.spark.event_rows import identified, made_trace, other_content

@@ -145,6 +145,31 @@ def test_of_one_loss_a_stream_and_the_checks_of_its_tables_do_not_both_tell() ->
 
 
 @pytest.mark.parametrize(
+    ("made", "in_vain", "status", "says"),
+    [
+        ([], [], 0, "ended after 0 looks; the worst status was 0"),
+        ([0, 0], [], 0, "ended after 2 looks; the worst status was 0"),
+        (
+            [1, 0, 1, 1], [2], 1,
+            "ended after 5 looks; the worst status was 1: a critical expectation failed in 3 "
+            "looks; 1 look could not be made (status 2)",
+        ),
+        ([1, 2], [5], 1, "1: a critical expectation failed in 1 look; in 1 look some expectation "
+         "could not be judged; 1 look could not be made (status 5)"),
+        ([0], [2, 5], 5, "status was 5: 2 looks could not be made (status 5)"),
+        ([2, 0], [], 2, "status was 2: in 1 look some expectation could not be judged"),
+    ],
+)  # fmt: skip
+def test_over_looks_a_critical_failure_outranks_what_could_not_be_looked_at(
+    made: list[int], in_vain: list[int], status: int, says: str
+) -> None:
+    """A supervisor that reads 2 takes the call for wrong, and would miss the failure."""
+    found, words = checks.worst(made, in_vain)
+    assert found == status
+    assert words.endswith(says)
+
+
+@pytest.mark.parametrize(
     ("text", "every"),
     [("3", Every(3)), ("90s", Every(0, 90)), ("15m", Every(0, 900)), ("2h", Every(0, 7200))],
 )
