@@ -22,7 +22,7 @@ from replication.quality.great_expectations_suite import Judge, ProjectError
 from replication.quality.metrics import Metrics
 from replication.quality.suites import Suite, SuiteError
 from replication.reports.inventory_words import counted
-from replication.spark import expectation_results, session, views
+from replication.spark import contracts, expectation_results, session, views
 from replication.spark.cut import BATCHES
 from replication.spark.ending import Stop
 from replication.spark.failures import EXIT_DEFECT, ended_by, exit_status
@@ -171,7 +171,9 @@ def _look(
     """Judges what was opened, writes and says what came out; the exit status."""
     run = name or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     folder = flags.tables.absolute()
-    judge = Judge(run, flags.data_docs, flags.project, (folder, tuple(views.stored())))
+    known = contracts.tables()
+    columns = {table: [c.name for c in known[table].columns] for table in views.stored()}
+    judge = Judge(run, flags.data_docs, flags.project, (folder, columns))
     spark = found.store.spark
     for begun in sorted(set(found.cut.begun.values())):
         _say(
@@ -206,7 +208,9 @@ def _look(
         print(f"Data Docs: {docs}")
     print(sums)
     if is_json():
-        _say(str(sums), verdicts=sums.figures())
+        for line, level, told_of in checks.to_log(results):
+            _say(line, level=level, expectation=told_of)
+        _say(str(sums), verdicts=sums.figures(), expectations=checks.counts(results))
     return checks.exit_status(results)
 
 

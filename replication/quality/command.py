@@ -102,9 +102,9 @@ def _add_what_fails(made: argparse.ArgumentParser) -> None:
     """The flags by which an owner makes an expectation critical."""
     made.add_argument(
         "--fail-on-unknown", action="append_const", const=DECIDED, dest="fail_on", default=[],
-        help="a verdict on committed or acknowledged records that is UNKNOWN, or was not judged, "
-        "makes the exit status 1, whichever suites are asked; without it such a verdict is printed "
-        "and fails nothing critical",
+        help="a verdict on committed or acknowledged records that is UNKNOWN, or that a defect of "
+        "this tool left open, makes the exit status 1, whichever suites are asked; without it such "
+        "a verdict is printed and fails nothing critical",
     )  # fmt: skip
     made.add_argument(
         "--fail-on-assumed", action="append_const", const=NOTHING_ASSUMED, dest="fail_on",

@@ -66,6 +66,23 @@ def test_the_finding_of_the_next_step_is_one_that_is_printed() -> None:
     assert "explain f1" not in said
 
 
+def test_a_row_without_a_topic_names_its_cluster_and_says_what_was_observed() -> None:
+    row = {**dict.fromkeys(ROW), "cluster_id": "c", "replicas": [1], "observed": 1.0}
+    assert checks.row_words(row | {"detail": "on Monday"}) == (
+        "cluster c replica 1 observed 1: on Monday"
+    )
+    whole = row | {"topic": "t", "partition": 0, "replicas": [1, 2], "incident": "may"}
+    assert checks.row_words(whole) == ("t-0 of cluster c of incident may replicas 1,2 observed 1")
+
+
+def test_rows_that_may_deviate_are_told_with_the_reason() -> None:
+    deviating = replace(outcome("a", "info", 0), allowed=5, reasons=("the topic was deleted",))
+    assert checks.text([deviating]) == (
+        "ALLOWED  verdicts.a: 5 rows may deviate: the topic was deleted\n"
+        "1 of 1 expectation passed, 0 failed; allowed exceptions: 5 rows"
+    )
+
+
 def test_metrics_are_written_to_a_file_or_served(tmp_path: Path) -> None:
     file = tmp_path / "quality.prom"
     metrics = Metrics("/share/tables", file)

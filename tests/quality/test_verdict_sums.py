@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs import check_quality
+from replication import progress
 from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import import_evidence
 from replication.paths import project_root
@@ -118,6 +119,32 @@ def test_the_last_line_is_the_sum_of_what_the_laptop_answers(
     )
     figures = json.loads(log.splitlines()[-1])["verdicts"]
     assert {word: figures[word] for word in counts} == counts
+
+
+@pytest.mark.spark
+def test_who_collects_logs_gets_each_line_and_each_failure_as_an_object(
+    session: SparkSession, all_incidents: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv(LOG_FORMAT, "json")
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.01)
+    flags = check_quality.parser().parse_args(["--tables", str(all_incidents)])
+    chosen = suites.load(SHIPPED, ("verdicts",))
+    assert check_quality.check(session, flags, chosen) == 1
+    said, log = capsys.readouterr()
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert any(line["message"].startswith("... ") for line in lines)
+    told = {line["expectation"]["name"]: line for line in lines if "expectation" in line}
+    loss = told["no_committed_loss"]
+    assert (loss["level"], loss["expectation"]["outcome"]) == ("error", "failed")
+    assert loss["message"].removeprefix("check_quality.py: ") in said
+    assert all(f"finding {each}" in said for each in loss["expectation"]["findings"][:1])
+    assert loss["expectation"]["first_rows"][0] in said
+    passed = told["no_consumed_loss"]
+    assert (passed["level"], passed["expectation"]["outcome"]) == ("info", "passed")
+    counted = lines[-1]["expectations"]
+    assert counted["not_judged"] == 0
+    assert f"{counted['passed']} of {sum(counted.values())} expectations passed" in said
 
 
 @pytest.mark.spark
