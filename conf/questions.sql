@@ -115,6 +115,10 @@ FROM (
   SELECT topic_partition_id, cluster_id, incident, explode(settled_by) AS artefact FROM verdicts WHERE verdict = 'UNKNOWN'
 ) GROUP BY ALL ORDER BY verdicts DESC, cluster_id, incident, artefact;
 
+-- ? Which verdicts take something for granted, and what? `replication-analyzer explain NAME` says what would show it.
+SELECT cluster_id, incident, topic, partition, invariant, verdict, assuming
+FROM verdicts WHERE size(assuming) > 0 ORDER BY topic_partition_id, invariant;
+
 -- ? What was refused on the way in, and why?
 SELECT cluster_id, incident, reason_code, origin, sum(rows) AS rows, min(reason) AS an_example
 FROM quarantine GROUP BY ALL ORDER BY rows DESC, cluster_id, incident, reason_code, origin;

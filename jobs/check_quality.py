@@ -22,11 +22,11 @@ from replication.quality.great_expectations_suite import Judge, ProjectError
 from replication.quality.metrics import Metrics
 from replication.quality.suites import Suite, SuiteError
 from replication.reports.inventory_words import counted
-from replication.spark import expectation_results, session, views
+from replication.spark import contracts, expectation_results, session, views
+from replication.spark.cut import BATCHES
 from replication.spark.ending import Stop
 from replication.spark.failures import EXIT_DEFECT, ended_by, exit_status
 from replication.spark.fold_stream import QUERY
-from replication.spark.lost_tables import BATCHES
 from replication.spark.tables import Store
 from replication.spark.views import Opened
 from replication.spark.whole_files import read_whole
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
     if isinstance(flags.metrics, int) and flags.every is None:
         raise SuiteError("--metrics PORT: nobody is served without --every")
     folder = project_root() / "conf" / "expectations"
-    chosen = suites.load(folder, tuple(flags.suite), flags.expectations, flags.fail_on_unknown)
+    chosen = suites.load(folder, tuple(flags.suite), flags.expectations, flags.fail_on)
     acceptances.load(flags.accepted)  # What is wrong in it is said before Spark starts.
     spark = session.start("replication-analyzer quality", [flags.tables.absolute()])
     stop = Stop()
@@ -81,10 +81,11 @@ def _opened(spark: SparkSession, flags: argparse.Namespace) -> Opened:
 
 
 def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], stop: Stop) -> int:
-    """Checks now and as flags.every says; the worst exit status. After a first look, one that
-    fails ends nothing: what watches the watcher is the metric of the last look."""
+    """Checks now and as flags.every says; the worst exit status (`checks.worst`). After a first
+    look, one that fails ends nothing: what watches the watcher is the metric of the last look."""
     metrics = Metrics(str(flags.tables.absolute()), flags.metrics)
-    statuses: list[int] = []
+    made: list[int] = []
+    in_vain: list[int] = []
     due = Due(flags.every)
     _say(f"judging now and {flags.every}; stop with SIGTERM or Ctrl-C (process {os.getpid()})")
     while not stop.asked:
@@ -95,13 +96,13 @@ def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], 
                 run = flags.run and f"{flags.run} {found.run}/{found.micro_batch_id}"
                 if flags.run and flags.every.seconds:
                     run = f"{run} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-                statuses.append(_look(found, flags, chosen, run, metrics))
+                made.append(_look(found, flags, chosen, run, metrics))
                 spark.catalog.clearCache()  # Each look keeps its small tables in memory.
         except Exception as error:
-            if not statuses or stop.asked or not session.is_alive(spark):
+            if not made or stop.asked or not session.is_alive(spark):
                 raise
-            statuses.append(ended_by(error, "check_quality.py"))
-            if statuses[-1] == EXIT_DEFECT:
+            in_vain.append(ended_by(error, "check_quality.py"))
+            if in_vain[-1] == EXIT_DEFECT:
                 raise
             again = flags.every if flags.every.seconds else f"every {RETRY_SECONDS:g} s"
             _say(
@@ -112,9 +113,9 @@ def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], 
             with suppress(OSError):  # Perhaps the very disk that is full.
                 metrics.look_failed()
         time.sleep(POLL_SECONDS)
-    worst = max(statuses, default=checks.EXIT_PASSED)
-    _say(f"ended after {counted(len(statuses), 'look')}; the worst status was {worst}")
-    return worst
+    status, words = checks.worst(made, in_vain)
+    _say(words)
+    return status
 
 
 @dataclass
@@ -170,8 +171,15 @@ def _look(
     """Judges what was opened, writes and says what came out; the exit status."""
     run = name or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     folder = flags.tables.absolute()
-    judge = Judge(run, flags.data_docs, flags.project, (folder, tuple(views.stored())))
+    known = contracts.tables()
+    columns = {table: [c.name for c in known[table].columns] for table in views.stored()}
+    judge = Judge(run, flags.data_docs, flags.project, (folder, columns))
     spark = found.store.spark
+    for begun in sorted(set(found.cut.begun.values())):
+        _say(
+            f"run {begun!r} has begun and has finished no micro-batch: judged is what run "
+            f"{found.run!r} has written, which is in force until then"
+        )
     if flags.read_files:
         doing("reading every byte of the tables' files")
         files, size = read_whole(found.store, views.stored())
@@ -180,7 +188,9 @@ def _look(
     others = suites.not_chosen(flags.expectations, tuple(flags.suite))
     names = found.register(KEPT_BELOW, "\n".join(suite.sql() for suite in [*chosen, *others]))
     accepted, today = acceptances.load(flags.accepted), datetime.now(UTC).date()
-    results = checks.run(spark, chosen, names, judge, acceptances.in_force(accepted, today))
+    in_force = acceptances.in_force(accepted, today)
+    sums = verdict_sums.sums_of(found.frame("verdicts"), found.frame("replica_states"))
+    results = checks.run(spark, chosen, names, judge, in_force, sums)
     results += checks.unusable(spark, others, names)
     results += [checks.result_of(own) for own in judge.own(names, found.versions())]
     checked = (found.run, found.micro_batch_id)
@@ -188,7 +198,6 @@ def _look(
     about = whose(found)
     rows = checks.result_rows(results, run, checked, at, about)
     expectation_results.append(found.store, rows)
-    sums = verdict_sums.sums_of(found.frame("verdicts"), found.frame("replica_states"))
     metrics.show(results, about[0], at / 1000, sums)
     told = acceptances.words(accepted, *checks.findings_of(results))
     print(checks.text(results, told))
@@ -199,7 +208,9 @@ def _look(
         print(f"Data Docs: {docs}")
     print(sums)
     if is_json():
-        _say(str(sums), verdicts=sums.figures())
+        for line, level, told_of in checks.to_log(results):
+            _say(line, level=level, expectation=told_of)
+        _say(str(sums), verdicts=sums.figures(), expectations=checks.counts(results))
     return checks.exit_status(results)
 
 

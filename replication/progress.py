@@ -39,7 +39,9 @@ class _Voice:
         now = time.monotonic()
         if now - self.last >= PATIENCE_SECONDS:
             self.last = now
-            print(f"... {text}", file=sys.stderr, flush=True)
+            line = f"... {text}"
+            is_in_form = isinstance(sys.stderr, _Lines)
+            print(line if is_in_form else line_of(line), file=sys.stderr, flush=True)
 
 
 _voice = _Voice()

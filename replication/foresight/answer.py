@@ -109,9 +109,13 @@ def _profile(profile: Profile, results: list[Result], kinds: Sequence[str]) -> d
         "replicas": s.replicas,
         "min_insync_replicas": s.min_insync_replicas,
         "unclean_leader_election": s.unclean,
+        "leader_alone_answers_acks_all": min(s.min_insync_replicas, s.replicas) == 1,
         "eligible_leader_replicas": s.eligible,
         "flushes_each_record": s.flushed,
         "racks": list(s.racks) or None,
+        "defaults": [
+            {"setting": name, "value": value} for name, value in profile.taken_by_default().items()
+        ],
         "topics": [{"topic": t, "partitions": n} for t, n in sorted(profile.topics.items())],
         "failures": [_failure(s, result) for result in results],
     }

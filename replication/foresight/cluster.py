@@ -17,6 +17,11 @@ MIN_INSYNC, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 ELR_FEATURE = "eligible.leader.replicas.version"
 # Of a topic, and of brokers.
 _FLUSH = ("flush.messages", "log.flush.interval.messages")
+# Which of ZooKeeper and KRaft, where a release has both: no setting of that name.
+CONTROLLER = "controller"
+# What a release has where nothing says otherwise, in the order in which it is told.
+MAY_BE_DEFAULT = (CONTROLLER, ELR_FEATURE, UNCLEAN, MIN_INSYNC, _FLUSH[0])
+NEVER_FLUSHED = "9223372036854775807"
 
 
 class Unusable(ValueError):
@@ -25,10 +30,24 @@ class Unusable(ValueError):
 
 @dataclass(slots=True)
 class Profile:
-    """Partitions that live by the same settings. topics: their names, with how many partitions."""
+    """Partitions that live by the same settings. topics: their names, with how many partitions.
+    defaults: what of MAY_BE_DEFAULT no file and no flag says of one of them."""
 
     settings: Settings
     topics: dict[str, int] = field(default_factory=dict)
+    defaults: set[str] = field(default_factory=set)
+
+    def taken_by_default(self) -> dict[str, str]:
+        """The settings of `defaults`, each with the value that was taken."""
+        s = self.settings
+        values = {
+            CONTROLLER: s.controller,
+            ELR_FEATURE: "1" if s.eligible else "0",
+            UNCLEAN: "true" if s.unclean else "false",
+            MIN_INSYNC: str(s.min_insync_replicas),
+            _FLUSH[0]: NEVER_FLUSHED,
+        }
+        return {name: values[name] for name in MAY_BE_DEFAULT if name in self.defaults}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +70,14 @@ def profiles(found: Described, told: Told) -> list[Profile]:
     )
 
 
-def grouped(settings: dict[tuple[str, int], Settings]) -> list[Profile]:
-    """Partitions of the same settings together, those of most topics first."""
+def grouped(settings: dict[tuple[str, int], tuple[Settings, set[str]]]) -> list[Profile]:
+    """Partitions of the same settings together, those of most topics first. settings: with what of
+    them is a default."""
     result: dict[Settings, Profile] = {}
-    for (topic, _), of in sorted(settings.items(), key=lambda item: item[0]):
+    for (topic, _), (of, defaults) in sorted(settings.items(), key=lambda item: item[0]):
         profile = result.setdefault(of, Profile(of))
         profile.topics[topic] = profile.topics.get(topic, 0) + 1
+        profile.defaults |= defaults
     return sorted(result.values(), key=lambda p: -len(p.topics))
 
 
@@ -86,13 +107,16 @@ def _settings(
     topic: str,
     partition: int,
     replicas: tuple[int, ...],
-) -> Settings:
+) -> tuple[Settings, set[str]]:
+    """The settings of a partition, and which of them nothing says."""
     where = f"{topic}-{partition}"
     if not 1 <= len(replicas) <= MOST_REPLICAS:
         raise Unusable(
             f"{where} has {len(replicas)} replicas: 1 to {MOST_REPLICAS} can be asked about"
         )
-    controller = told.controller or _controller(found, release)
+    controller, is_told = (
+        (told.controller, True) if told.controller else _controller(found, release)
+    )
     by_default = behaviour(release)
     unclean = _value(found, topic, replicas, (UNCLEAN, UNCLEAN))
     least = _value(found, topic, replicas, (MIN_INSYNC, MIN_INSYNC))
@@ -116,7 +140,20 @@ def _settings(
         settings.behaviour  # noqa: B018
     except ValueError as error:
         raise Unusable(str(error)) from None
-    return settings
+    said = {CONTROLLER: is_told, UNCLEAN: unclean, MIN_INSYNC: least, _FLUSH[0]: flush}
+    defaults = {name for name, value in said.items() if value in (None, False)}
+    if told.eligible is None and not found.features and may_be_eligible(settings):
+        defaults.add(ELR_FEATURE)
+    return settings, defaults
+
+
+def may_be_eligible(settings: Settings) -> bool:
+    """Whether a cluster of this release may keep eligible leader replicas at all."""
+    try:
+        settings.with_eligible(True).behaviour  # noqa: B018
+    except ValueError:
+        return False
+    return True
 
 
 def _eligible(found: Described, told: Told, default: bool) -> bool:
@@ -128,15 +165,18 @@ def _eligible(found: Described, told: Told, default: bool) -> bool:
     return default and not found.features
 
 
-def _controller(found: Described, release: str) -> str:
-    """By server.properties; else KRaft where the release has it and nothing speaks of ZooKeeper."""
+def _controller(found: Described, release: str) -> tuple[str, bool]:
+    """By server.properties; else KRaft where the release has it and nothing speaks of ZooKeeper.
+    And whether it is so because something says it, or nothing else can be."""
     names = [name for values in _all_settings(found) for name, value in values.items() if value]
     modes = controllers_of(release)
     if "process.roles" in names and "kraft" in modes:
-        return "kraft"
+        return "kraft", True
     if "zookeeper.connect" in names and "zookeeper" in modes:
-        return "zookeeper"
-    return "kraft" if "metadata.version" in found.features or modes == ("kraft",) else modes[0]
+        return "zookeeper", True
+    if "metadata.version" in found.features:
+        return "kraft", True
+    return modes[0], len(modes) == 1
 
 
 def _all_settings(found: Described) -> Iterable[dict[str, str]]:

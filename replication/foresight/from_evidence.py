@@ -5,7 +5,17 @@ from pathlib import Path
 
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.importer import import_evidence
-from replication.foresight.cluster import ELR_FEATURE, Profile, Told, Unusable, grouped
+from replication.foresight.cluster import (
+    CONTROLLER,
+    ELR_FEATURE,
+    MIN_INSYNC,
+    UNCLEAN,
+    Profile,
+    Told,
+    Unusable,
+    grouped,
+    may_be_eligible,
+)
 from replication.foresight.settings import Settings
 from replication.protocol.ground.events import PartitionDescribed
 from replication.protocol.ground.versions import (
@@ -21,7 +31,7 @@ def profiles_of(paths: Iterable[Path], told: Told) -> list[Profile]:
         imported = import_evidence(list(paths), kafka_version=told.kafka)
     except NoEvidence as error:
         raise Unusable(str(error)) from None
-    found: dict[tuple[str, int], Settings] = {}
+    found: dict[tuple[str, int], tuple[Settings, set[str]]] = {}
     features = {c.cluster_id: c.features for c in imported.clusters}
     for index in range(len(imported.partitions)):
         for event in imported.events_of(index):
@@ -42,14 +52,15 @@ def _settings(
     fact: PartitionDescribed,
     told: Told,
     features: dict[str, int] | None,
-) -> Settings:
+) -> tuple[Settings, set[str]]:
     release = told.kafka or fact.kafka_version
     if release is None:
         raise Unusable(
             f"{where[0]}-{where[1]}: nothing tells which release its brokers run: say it by --kafka"
         )
     try:
-        controller = told.controller or fact.controller or controllers_of(release)[0]
+        modes = controllers_of(release)
+        controller = told.controller or fact.controller or modes[0]
         known = behaviour(release, controller=controller)
         unclean = fact.unclean_leader_election
         eligible = known.eligible_leader_replicas
@@ -67,4 +78,12 @@ def _settings(
         settings.behaviour  # noqa: B018
     except ValueError as error:
         raise Unusable(str(error)) from None
-    return settings
+    said = {
+        CONTROLLER: told.controller or fact.controller or (modes[0] if len(modes) == 1 else None),
+        UNCLEAN: unclean,
+        MIN_INSYNC: fact.min_insync_replicas,
+    }
+    defaults = {name for name, value in said.items() if value is None}
+    if told.eligible is None and features is None and may_be_eligible(settings):
+        defaults.add(ELR_FEATURE)
+    return settings, defaults

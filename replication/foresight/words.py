@@ -22,9 +22,10 @@ ALONE = (
 )
 LAST_IN_ISR = (
     "Without eligible leader replicas the last replica in the ISR is elected again, whatever its "
-    "disk has lost: more min.insync.replicas do not prevent that, they see to it that another "
-    "replica had the record."
+    "disk has lost. A higher min.insync.replicas does not stop that election; it only makes sure "
+    "that another replica had the record."
 )
+NOBODY_SAYS = "No file and no flag says these, so the release's defaults are taken"
 # What the last replica in the ISR may lose its records by.
 OF_A_DISK = {"power_of_one", "one_disk", "directory_deleted"}
 NOTES = (
@@ -64,9 +65,18 @@ def in_short(answer: dict[str, Any]) -> Iterator[str]:
         yield f"  {release}"
         for profile in sorted(of, key=_badness):
             yield f"    {WORDS[profile['answer']]:10}{_topics(profile)}{_by(profile)}"
+        yield from _defaults(of)
         by = {name for p in of if not p["eligible_leader_replicas"] for name in p["can_lose_by"]}
         if by & OF_A_DISK:
             yield f"    {LAST_IN_ISR}"
+
+
+def _defaults(profiles: list[dict[str, Any]]) -> Iterator[str]:
+    """What was taken by default: an answer of well rests on it as on what was handed over."""
+    found = dict.fromkeys((d["setting"], d["value"]) for p in profiles for d in p["defaults"])
+    if found:
+        told = ", ".join(f"{setting} {value}" for setting, value in found)
+        yield f"    {NOBODY_SAYS}: {told}."
 
 
 def _badness(profile: dict[str, Any]) -> tuple[Any, ...]:
@@ -79,11 +89,11 @@ def _badness(profile: dict[str, Any]) -> tuple[Any, ...]:
 
 def _by(profile: dict[str, Any]) -> str:
     """By what, and what its min.insync.replicas adds to it."""
+    alone = profile["leader_alone_answers_acks_all"]
     if profile["answer"] == "cannot":
-        return ", by no failure that was asked about"
+        return f": none of the failures that were asked about loses one{ALONE if alone else ''}"
     if profile["answer"] == "not_found":
         return ", as far as searches went; not all of them ended"
-    alone = min(profile["min_insync_replicas"], profile["replicas"]) == 1
     return f", by {', '.join(profile['can_lose_by'])}{ALONE if alone else ''}"
 
 

@@ -1,5 +1,6 @@
 """Runs suites over tables: outcomes as rows of `expectation_results`, as words, as exit status."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -10,11 +11,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
-from replication.progress import steps
+from replication.progress import ERROR, INFO, WARNING, steps
 from replication.quality.candidates import ACCEPTED, ROW, frame_of, refused
 from replication.quality.great_expectations_suite import Judge, Own
 from replication.quality.next_steps import LOST, MISSING, NOT_AS_WRITTEN, after, proof
-from replication.quality.suites import Expectation, Suite, check_names
+from replication.quality.suites import DECIDED, Expectation, Suite, check_names
+from replication.quality.verdict_sums import Sums
 from replication.reports.inventory_words import counted
 
 # Failing rows that are written down per expectation; all of them are counted.
@@ -33,8 +35,10 @@ EXIT_PASSED, EXIT_FAILED, EXIT_NOT_JUDGED = 0, 1, 2
 class Result:
     """What one expectation came to. rows: the failing rows (columns of ROW), the first LISTED.
 
-    allowed: how many rows more may deviate; accepted: the findings of those that somebody accepts.
-    is_judged: not where it could not be: it fails then, with the reason as its only row.
+    allowed: how many rows more may deviate, and reasons: why, beside those of findings that
+    somebody accepts, which are in accepted.
+    is_judged: not where it could not be: it fails then, with the reason as its only row. left_open,
+    granted: of the verdicts that it asks for, which nobody knows, and which take what for granted.
     """
 
     suite: str
@@ -45,6 +49,9 @@ class Result:
     rows: tuple[Mapping[str, Any], ...]
     is_judged: bool = True
     accepted: frozenset[str] = frozenset()
+    reasons: tuple[str, ...] = ()
+    left_open: tuple[str, ...] = ()
+    granted: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -61,10 +68,10 @@ class Result:
 
 def run(
     spark: SparkSession, suites: Sequence[Suite], views: Mapping[str, str], judge: Judge,
-    accepted: Collection[str] = (),
+    accepted: Collection[str] = (), sums: Sums | None = None,
 ) -> list[Result]:  # fmt: skip
     """Judges every suite. views: table or documented view -> the session's name for it. accepted:
-    findings that fail nothing.
+    findings that fail nothing. sums: of the verdicts in the tables.
 
     Raises SuiteError where a suite names a table that there is not, JudgeError.
     """
@@ -74,7 +81,7 @@ def run(
     with ThreadPoolExecutor(AT_ONCE) as pool:
         asked = pool.map(lambda suite: _asked(spark, suite, views, accepted), suites)
         listed_of = zip(steps(suites, "suites judged"), asked, strict=True)
-        return [r for suite, listed in listed_of for r in _judged(suite, listed, judge)]
+        return [r for suite, listed in listed_of for r in _judged(suite, listed, judge, sums)]
 
 
 def unusable(
@@ -110,10 +117,15 @@ def _asked(
     return found
 
 
-def _judged(suite: Suite, listed: Mapping[str, Found], judge: Judge) -> list[Result]:
+def _judged(
+    suite: Suite, listed: Mapping[str, Found], judge: Judge, sums: Sums | None
+) -> list[Result]:
     found = [_result(suite, e, listed.get(e.name, [])) for e in suite.expectations]
+    if sums is not None:
+        found = [_with_what_is_not_shown(r, sums) for r in found]
     words = {r.expectation.name: [row_words(row) for row in r.rows] for r in found}
-    passed = judge.judge(suite, words, {r.expectation.name: _after(r) for r in found if r.failing})
+    steps = {r.expectation.name: _after(r) for r in found if r.failing}
+    passed = judge.judge(suite, words, steps, {r.expectation.name: _not_shown(r) for r in found})
     assert all(passed[r.expectation.name] == r.passed for r in found)
     return found
 
@@ -139,6 +151,7 @@ def _result(suite: Suite, expectation: Expectation, found: Found) -> Result:
     failing = rows[0]["all"] if rows else 0
     deviating = [r for r in found if r["listed"] and r["allowed"] is not None]
     accepted = frozenset(r["finding_id"] for r in deviating if r["allowed"] == ACCEPTED)
+    reasons = dict.fromkeys(r["allowed"] for r in deviating if r["allowed"] != ACCEPTED)
     if expectation.kind in ("limit", "share"):
         values = [r["value"] for r in found if r["value"] is not None]
         observed = max(values, default=0.0)
@@ -147,7 +160,22 @@ def _result(suite: Suite, expectation: Expectation, found: Found) -> Result:
     return Result(
         suite.table, expectation, failing, deviating[0]["all"] if deviating else 0, observed,
         tuple({name: r[name] for name in ROW} for r in rows), accepted=accepted,
+        reasons=tuple(reasons),
     )  # fmt: skip
+
+
+def _with_what_is_not_shown(r: Result, sums: Sums) -> Result:
+    """That no row fails is no answer where nobody knows, and hangs on what is assumed elsewhere."""
+    e = r.expectation
+    if r.suite != "verdicts" or not (e.family == "health" or e.name == DECIDED):
+        return r
+    sql = f"{e.sql} {e.where}"
+    left_open = () if e.name == DECIDED else tuple(sums.left_open(sql))
+    return replace(r, left_open=left_open, granted=tuple(sums.granted(sql)))
+
+
+def _not_shown(r: Result) -> list[str]:
+    return [*r.left_open, *r.granted]
 
 
 def findings_of(results: Iterable[Result]) -> tuple[set[str], set[str]]:
@@ -213,6 +241,22 @@ def exit_status(results: Iterable[Result]) -> int:
     return EXIT_PASSED if all(r.is_judged for r in failed) else EXIT_NOT_JUDGED
 
 
+def worst(made: Sequence[int], in_vain: Sequence[int]) -> tuple[int, str]:
+    """The exit status of several looks, and how they went. made: the statuses of those that were
+    made; in_vain: of those that could not be. As within a look, a critical expectation that failed
+    outranks what could not be judged."""
+    every = [*made, *in_vain]
+    status = EXIT_FAILED if EXIT_FAILED in made else max(every, default=EXIT_PASSED)
+    failed, unjudged = made.count(EXIT_FAILED), made.count(EXIT_NOT_JUDGED)
+    told = [f"a critical expectation failed in {counted(failed, 'look')}"] if failed else []
+    if unjudged:
+        told.append(f"in {counted(unjudged, 'look')} some expectation could not be judged")
+    if in_vain:
+        told.append(f"{counted(len(in_vain), 'look')} could not be made (status {max(in_vain)})")
+    why = f": {'; '.join(told)}" if told else ""
+    return status, f"ended after {counted(len(every), 'look')}; the worst status was {status}{why}"
+
+
 def text(results: list[Result], told: Iterable[str] = ()) -> str:
     """What failed, the worst first, each with its first rows; what is told; then the sum."""
     order = {"critical": 0, "warning": 1, "info": 2}
@@ -221,13 +265,18 @@ def text(results: list[Result], told: Iterable[str] = ()) -> str:
     failed.sort(key=lambda r: (order[r.expectation.severity], r.suite))
     for r in failed:
         e = r.expectation
-        said = f"FAILED  {e.severity}  {r.suite}.{e.name}: {counted(r.failing, 'row')}{_limit(r)}"
-        lines.append(said if r.is_judged else f"NOT JUDGED  {e.severity}  {r.suite}.{e.name}")
-        lines.append(f"        {e.meaning}")
+        lines += [headline(r), f"        {e.meaning}"]
         lines += [f"        - {row_words(row)}" for row in r.rows[:SHOWN]]
         # Of family own a row is a value, which may be that of many.
         more = (len(r.rows) if e.family == "own" else r.failing) - SHOWN
         lines += [f"        - and {more} more"] if more > 0 else []
+    lines += [headline(r) for r in results if r.passed and r.left_open]
+    lines += [
+        f"ALLOWED  {r.suite}.{r.expectation.name}: {counted(r.allowed, 'row')} may deviate: "
+        f"{'; '.join(r.reasons)}"
+        for r in results
+        if r.reasons
+    ]
     lines += [*told, *_next_steps(failed)]
     allowed = sum(r.allowed for r in results)
     unjudged = sum(not r.is_judged for r in failed)
@@ -235,9 +284,41 @@ def text(results: list[Result], told: Iterable[str] = ()) -> str:
         f"{len(results) - len(failed)} of {counted(len(results), 'expectation')} passed, "
         f"{len(failed) - unjudged} failed"
         + (f", {unjudged} could not be judged" if unjudged else "")
-        + (f"; {counted(allowed, 'row')} may deviate" if allowed else "")
+        + (f"; allowed exceptions: {counted(allowed, 'row')}" if allowed else "")
     )
     return "\n".join(lines)
+
+
+def headline(r: Result) -> str:
+    """An expectation with its outcome, in one line."""
+    name = f"{r.expectation.severity}  {r.suite}.{r.expectation.name}"
+    if not r.is_judged:
+        return f"NOT JUDGED  {name}"
+    if r.failing:
+        return f"FAILED  {name}: {counted(r.failing, 'row')}{_limit(r)}"
+    return f"PASSED  {name}: {'; '.join(['no row fails', *r.left_open])}"
+
+
+def to_log(results: Iterable[Result]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Of each expectation that failed, was not judged, or is not answered: a line, its level, and
+    all of it."""
+    levels = {"critical": ERROR, "warning": WARNING, "info": INFO}
+    for r in results:
+        if r.passed and not r.left_open:
+            continue
+        e = r.expectation
+        yield headline(r), INFO if r.passed else levels[e.severity], {
+            "suite": r.suite, "name": e.name, "family": e.family, "severity": e.severity,
+            "outcome": r.outcome, "failing": r.failing, "left_open": list(r.left_open),
+            "findings": sorted({row["finding_id"] for row in r.rows} - {None}),
+            "first_rows": [row_words(row) for row in r.rows[:SHOWN]], "meaning": e.meaning,
+        }  # fmt: skip
+
+
+def counts(results: Iterable[Result]) -> dict[str, int]:
+    """How many expectations came to which outcome."""
+    found = Counter(r.outcome for r in results)
+    return {outcome: found[outcome] for outcome in ("passed", "failed", "not_judged")}
 
 
 def _next_steps(failed: Sequence[Result]) -> Iterator[str]:
@@ -284,18 +365,18 @@ def row_words(row: Mapping[str, Any]) -> str:
     words = []
     if row["topic"] is not None:
         words.append(f"{row['topic']}-{row['partition']}")
-        if row["cluster_id"] is not None:
-            words.append(f"of cluster {row['cluster_id']}")
-        if row["incident"] is not None:
-            words.append(f"of incident {row['incident']}")
+    for name, told in (("cluster_id", "cluster"), ("incident", "incident")):
+        if row[name] is not None:
+            words.append(f"of {told} {row[name]}" if words else f"{told} {row[name]}")
     if row["first_offset"] is not None and row["end_offset"] is not None:
         words.append(_offsets(row["first_offset"], row["end_offset"]))
     if row["replicas"]:
-        words.append("replicas " + ",".join(str(r) for r in row["replicas"]))
+        many = "replicas" if len(row["replicas"]) > 1 else "replica"
+        words.append(f"{many} " + ",".join(str(r) for r in row["replicas"]))
     if row["finding_id"] is not None:
         words.append(f"finding {row['finding_id']}")
     if row["observed"] is not None:
-        words.append(f"{row['observed']:g}")
+        words.append(f"observed {row['observed']:g}")
     place = " ".join(words)
     detail = _printable(row["detail"] or "")
     return f"{_printable(place)}: {detail}" if place and detail else _printable(place) or detail

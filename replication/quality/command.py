@@ -7,6 +7,7 @@ from pathlib import Path
 
 from replication import places
 from replication.quality import metrics
+from replication.quality.suites import DECIDED, NOTHING_ASSUMED
 
 SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -63,12 +64,7 @@ def parser() -> argparse.ArgumentParser:
         "([[accepted]]): until that day their rows fail nothing, and are told as accepted; read "
         "anew at each look",
     )  # fmt: skip
-    made.add_argument(
-        "--fail-on-unknown", action="store_true",
-        help="a verdict on committed or acknowledged records that is UNKNOWN, or was not judged, "
-        "makes the exit status 1, whichever suites are asked; without it such a verdict is printed "
-        "and fails nothing critical",
-    )  # fmt: skip
+    _add_what_fails(made)
     made.add_argument(
         "--read-files", action="store_true",
         help="first read every byte of the tables' files: one that is damaged is named with the "
@@ -80,8 +76,8 @@ def parser() -> argparse.ArgumentParser:
         help="stay, and judge again: 15m, 90s or 2h after the last look began; a bare N whenever "
         "the fold has written N more micro-batches. Tables that cannot be read at a later look are "
         "told, and it goes on. SIGTERM or Ctrl-C ends it: the last line on "
-        "stderr says the worst status of all looks, and the job ends with it; where the signal is "
-        "sent to spark-submit itself, that ends with 143 or 130",
+        "stderr says the worst status of all looks (1 outranks 2), and the job ends with it; where "
+        "the signal is sent to spark-submit itself, that ends with 143 or 130",
     )  # fmt: skip
     made.add_argument(
         "--metrics", type=metrics.place, metavar="PORT|FILE",
@@ -100,3 +96,19 @@ def parser() -> argparse.ArgumentParser:
         "owners add (suites, checkpoints with actions) stays and is run beside ours",
     )  # fmt: skip
     return made
+
+
+def _add_what_fails(made: argparse.ArgumentParser) -> None:
+    """The flags by which an owner makes an expectation critical."""
+    made.add_argument(
+        "--fail-on-unknown", action="append_const", const=DECIDED, dest="fail_on", default=[],
+        help="a verdict on committed or acknowledged records that is UNKNOWN, or that a defect of "
+        "this tool left open, makes the exit status 1, whichever suites are asked; without it such "
+        "a verdict is printed and fails nothing critical",
+    )  # fmt: skip
+    made.add_argument(
+        "--fail-on-assumed", action="append_const", const=NOTHING_ASSUMED, dest="fail_on",
+        help="the same for a verdict HOLDS on such records that takes something for granted which "
+        "the evidence does not show (its column assuming; `replication-analyzer explain NAME` says "
+        "what would show it); with both flags, 0 means: shown by the evidence alone",
+    )  # fmt: skip

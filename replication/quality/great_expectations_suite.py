@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from replication.quality import project_files
 from replication.quality.next_steps import described, notes_of
 from replication.quality.offline_docs import CANDIDATES
 from replication.quality.suites import SEVERITIES, Suite
@@ -59,14 +60,14 @@ class Own:
 class Judge:
     """Great Expectations for one run of the checks. docs: the folder for Data Docs, None: none.
 
-    project: the folder of a file context, None: nothing of it stays. tables: folder and names of
-    the Delta tables that a project offers.
+    project: the folder of a file context, None: nothing of it stays. tables: folder of the Delta
+    tables that a project offers, and the columns of each.
     """
 
     run: str
     docs: Path | None = None
     project: Path | None = None
-    tables: tuple[Path, tuple[str, ...]] = (Path(), ())
+    tables: tuple[Path, Mapping[str, Sequence[str]]] = (Path(), {})
     _context: Any = field(default=None, repr=False)
     _source: Any = field(default=None, repr=False)
 
@@ -136,15 +137,17 @@ class Judge:
     def judge(
         self, suite: Suite, failing: Mapping[str, Sequence[str]],
         steps: Mapping[str, list[str]] | None = None,
+        not_shown: Mapping[str, list[str]] | None = None,
     ) -> Mapping[str, bool]:  # fmt: skip
         """Expectation -> whether it is kept. failing: expectation -> the rows that fail it, in
-        words. steps: what to do next, of those that fail.
+        words. steps: what to do next, of those that fail; not_shown: what is not known beneath
+        them, or taken for granted.
 
         Raises JudgeError, ProjectError.
         """
         if self._context is None:
             self._start()
-        built = self._suite(suite, steps or {})
+        built = self._suite(suite, steps or {}, not_shown or {})
         batch = self._batch(suite.table)
         frame = frame_of(suite, failing)
         if self.docs is None and self.project is None:
@@ -163,18 +166,23 @@ class Judge:
             asset.add_batch_definition_whole_dataframe(table)
         return asset.get_batch_definition(table)
 
-    def _suite(self, suite: Suite, steps: Mapping[str, list[str]]) -> Any:
+    def _suite(
+        self, suite: Suite, steps: Mapping[str, list[str]], not_shown: Mapping[str, list[str]]
+    ) -> Any:
         import great_expectations as gx
 
         built = gx.ExpectationSuite(name=self._name(suite.table), meta={"about": suite.about})
         for expectation in suite.expectations:
+            name = expectation.name
             built.add_expectation(
                 gx.expectations.ExpectColumnValuesToBeNull(
-                    column=expectation.name,
-                    description=described(expectation, steps.get(expectation.name, [])),
+                    column=name,
+                    description=described(
+                        expectation, steps.get(name, []), not_shown.get(name, [])
+                    ),
                     severity=expectation.severity,
                     notes=notes_of(expectation),
-                    meta={"name": expectation.name, "family": expectation.family},
+                    meta={"name": name, "family": expectation.family},
                 )
             )
         return built
@@ -226,7 +234,8 @@ class Judge:
         try:
             gx_checkpoint = self._context.checkpoints.get(name)
         except Exception as error:
-            yield _not_run(name, f"checkpoint {name} cannot be read", "critical", error)
+            file = project_files.broken(Path(self._context.root_directory), name)
+            yield _not_run(name, f"checkpoint {name} cannot be read", "critical", file or error)
             return
         try:
             for definition in gx_checkpoint.validation_definitions:
@@ -244,7 +253,7 @@ class Judge:
                     what = f"validation {definition.name} cannot be run"
                     yield _not_run(definition.name, what, "critical", why)
         for suite, results in found:
-            yield from (_own(suite, each) for each in results)
+            yield from (_own(suite, each, self.tables[1]) for each in results)
             yield from self._passed_over(suite)
 
     def _passed_over(self, suite: str) -> Iterator[Own]:
@@ -319,19 +328,10 @@ def _pin(asset: Any, versions: Mapping[str, int]) -> None:
         asset.version_as_of = versions[table]
 
 
-def _not_run(suite: str, what: str, severity: str, error: Exception) -> Own:
+def _not_run(suite: str, what: str, severity: str, error: object) -> Own:
     said = f"{what}: {_first_line(error)}"
-    return Own(
-        suite,
-        "runs",
-        severity,
-        False,
-        1,
-        0.0,
-        "This checkpoint can be read and run.",
-        (said,),
-        False,
-    )
+    meaning = "Asks whether the checkpoint can be read and run."
+    return Own(suite, "runs", severity, False, 1, 0.0, meaning, (said,), False)
 
 
 def _first_line(error: object) -> str:
@@ -342,8 +342,9 @@ def _first_line(error: object) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def _own(suite: str, result: Any) -> Own:
-    """Whatever its type and result_format: each part of a result may be missing, or None."""
+def _own(suite: str, result: Any, columns: Mapping[str, Sequence[str]]) -> Own:
+    """Whatever its type and result_format: each part of a result may be missing, or None. columns:
+    of each table."""
     config, told = result.expectation_config, result.result
     raised, passed = _raised(result), bool(result.success)
     observed = told.get("observed_value")
@@ -354,7 +355,9 @@ def _own(suite: str, result: Any) -> Own:
     failing = 0 if passed else max(int(count or 0), 1)
     details: tuple[str, ...] = ()
     if raised is not None:
-        details = (f"cannot be judged: {_first_line(raised)}",)
+        table = str(config.kwargs.get("batch_id")).removeprefix(f"{TABLES}-")
+        said = project_files.no_column(_first_line(raised), columns.get(table, ()))
+        details = (f"cannot be judged: {said}",)
     elif not passed:
         details = tuple(_details(str(config.kwargs.get("column", "value")), told))
     return Own(

@@ -23,7 +23,8 @@ class Metrics:
     def __init__(self, tables: str, where: int | Path | None) -> None:
         self.registry, self.tables, self.where = CollectorRegistry(), tables, where
         self.failed = Gauge(
-            "replication_expectation_failed", "1: it failed at the last look; 0: it passed",
+            "replication_expectation_failed",
+            "1: it failed at the last look, or could not be judged; 0: it passed",
             ["tables", "severity", "suite", "expectation", "cluster", "topic"],
             registry=self.registry,
         )  # fmt: skip

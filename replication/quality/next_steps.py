@@ -48,9 +48,12 @@ def _with_names(told: str) -> str:
     return " ".join([told, *(words for name, words in NAMED.items() if name in told)])
 
 
-def described(expectation: Expectation, steps: list[str]) -> str:
-    """An expectation with its severity, and where it failed what to do next: one text."""
+def described(expectation: Expectation, steps: list[str], not_shown: list[str]) -> str:
+    """An expectation with its severity, what is not known beneath it or taken for granted, and
+    where it failed what to do next: one text."""
     told = [f"{expectation.name}: {expectation.meaning} Severity: {expectation.severity}."]
     if steps:
         told.append(_with_names(f"Next: {'; '.join(steps)}."))
+    if not_shown:
+        told.append(f"Read with it: {'; '.join(not_shown)}.")
     return " ".join(told)

@@ -24,8 +24,9 @@ MAY_HAVE = {"rows": {"detail"}}
 COMMON = {"name", "family", "severity", "meaning", "kind"}
 # What all rests on, as the checks' SQL names it.
 COMMITS_OF_OTHERS = "commits_of_others"
-# What an owner may choose to make critical: verdicts.toml has it.
+# What an owner may choose to make critical: verdicts.toml has both.
 DECIDED = "promised_records_are_decided"
+NOTHING_ASSUMED = "promised_records_take_nothing_for_granted"
 # A table or a documented view in SQL; {batch} is the suite's own table.
 TABLE = re.compile(r"\{(\w+)\}")
 
@@ -87,13 +88,14 @@ class Suite:
 
 
 def load(
-    folder: Path, only: tuple[str, ...] = (), own: Path | None = None, fail_on_unknown: bool = False
-) -> list[Suite]:
+    folder: Path, only: tuple[str, ...] = (), own: Path | None = None,
+    fail_on: Collection[str] = (),
+) -> list[Suite]:  # fmt: skip
     """Every suite of a folder, in the order of their names; only: the tables to take, () for all.
 
     own: a folder whose expectations join those. Whether somebody else has written is always asked:
-    no table is right where that is so. fail_on_unknown: DECIDED is critical, and always asked too.
-    Raises SuiteError.
+    no table is right where that is so. fail_on: of DECIDED and NOTHING_ASSUMED, those that are
+    critical here, and always asked too. Raises SuiteError.
     """
     files = _files(folder)
     theirs = _files(own) if own is not None else {}
@@ -103,11 +105,13 @@ def load(
         near = did_you_mean(unknown[0], tables)
         raise SuiteError(f"no suite {', '.join(unknown)}{near}: there are {', '.join(tables)}")
     found = [_joined(files.get(table), theirs.get(table)) for table in tables]
-    if fail_on_unknown:
-        found = [replace(s, expectations=tuple(map(_critical, s.expectations))) for s in found]
+    found = [
+        replace(s, expectations=tuple(_critical(e, fail_on) for e in s.expectations)) for s in found
+    ]
     if not only:
         return found
-    always = [replace(s, expectations=tuple(filter(_is_asked_always, s.expectations)))
+    always = [replace(s, expectations=tuple(
+                  e for e in s.expectations if e.name in fail_on or _asks_for_others(e)))
               for s in found if s.table not in only]  # fmt: skip
     return [s for s in always if s.expectations] + [s for s in found if s.table in only]
 
@@ -120,14 +124,12 @@ def not_chosen(own: Path | None, only: tuple[str, ...]) -> list[Suite]:
     return [suite_of(path) for table, path in _files(own).items() if table not in only]
 
 
-def _critical(expectation: Expectation) -> Expectation:
-    is_chosen = expectation.name == DECIDED
-    return replace(expectation, severity="critical") if is_chosen else expectation
+def _critical(expectation: Expectation, chosen: Collection[str]) -> Expectation:
+    return replace(expectation, severity="critical") if expectation.name in chosen else expectation
 
 
-def _is_asked_always(expectation: Expectation) -> bool:
-    is_chosen = expectation.name == DECIDED and expectation.severity == "critical"
-    return is_chosen or f"{{{COMMITS_OF_OTHERS}}}" in expectation.sql
+def _asks_for_others(expectation: Expectation) -> bool:
+    return f"{{{COMMITS_OF_OTHERS}}}" in expectation.sql
 
 
 def _files(folder: Path) -> dict[str, Path]:

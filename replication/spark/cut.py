@@ -1,17 +1,19 @@
 """The consistent cut: which version of each table belongs together, as rows of `_batches` say.
 
-Each query's newest row names the tables that this query writes. Two of them have more than one
-writer, so a version may hold rows of a micro-batch that is not finished: readers leave those out.
-A version that is named may have been compacted and vacuumed since: later commits that only move
-rows between files hold the same ones, and are read instead.
+Each query's newest row names the tables that this query writes. A run that has begun, and finished
+no micro-batch yet, replaces nothing until it has: what the run before wrote is read until then. Two
+tables have more than one writer, so a version may hold rows of a micro-batch that is not finished:
+readers leave those out. A version that is named may have been compacted and vacuumed since: later
+commits that only move rows between files hold the same ones, and are read instead.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from replication.places import Place
 from replication.spark.log_files import changes_rows, commits_after
 
+BATCHES = "_batches"
 # What each query's rows of `_batches` name. A bounded replay writes all of them.
 WRITTEN_BY = {
     "live": ("quarantine",),
@@ -24,14 +26,19 @@ WRITTEN_BY = {
 
 
 class Cut(dict[str, int]):
-    """Table -> version. through: query -> (run, newest finished micro-batch)."""
+    """Table -> version. through: query -> (run, newest finished micro-batch). begun: query -> the
+    run that has begun since, and has finished no micro-batch."""
 
     through: dict[str, tuple[str, int]]
+    begun: dict[str, str]
 
     def condition(self, table: str) -> str | None:
         """SQL: the rows of finished micro-batches, None where a version holds no others."""
+        newer = [f"NOT (query = '{query}' AND run = '{run}')" for query, run in self.begun.items()]
+        if table == BATCHES:
+            return " AND ".join(newer) or None
         if table == "replica_events":
-            wanted = [("ingest", "true")]
+            wanted, newer = [("ingest", "true")], []
         elif table == "quarantine":
             wanted = [
                 (query, f"query = '{query}'") for query in self.through if query in WRITTEN_BY
@@ -44,13 +51,16 @@ class Cut(dict[str, int]):
             if query in self.through
             for run, newest in [self.through[query]]
         ]
-        return " AND ".join(parts) or None
+        return " AND ".join([*parts, *newer]) or None
 
 
 def cut_of(rows: Iterable[Any], folder: Place) -> Cut:
     """The cut that rows of `_batches` name; folder: of the tables."""
-    newest = newest_of(rows)
+    every = list(rows)
+    begun = _begun(every)
+    newest = newest_of(row for row in every if begun.get(row["query"]) != row["run"])
     found = Cut()
+    found.begun = begun
     found.through = {q: (row["run"], row["micro_batch_id"]) for q, row in newest.items()}
     for row in newest.values():
         for table, version in row["table_versions"].items():
@@ -58,6 +68,17 @@ def cut_of(rows: Iterable[Any], folder: Place) -> Cut:
     for table, version in found.items():
         found[table] = rearranged(folder / table, version)
     return found
+
+
+def _begun(rows: Collection[Any]) -> dict[str, str]:
+    """Query -> its newest run, where that has finished no micro-batch and one before it has."""
+    finished = newest_of(row for row in rows if row["micro_batch_id"] >= 0)
+    return {
+        query: row["run"]
+        for query, row in newest_of(rows).items()
+        if row["micro_batch_id"] < 0 and query in finished
+        and finished[query]["run"] != row["run"]
+    }  # fmt: skip
 
 
 def newest_of(rows: Iterable[Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from replication.reports.do_now import sends_to_decide
 from replication.reports.evidence_lines import read_lines
 from replication.reports.page import Beside, write_page
 from replication.spark import contracts, fold_stream, session, views
-from replication.spark.lost_tables import BATCHES
+from replication.spark.cut import BATCHES
 from replication.spark.tables import TablesError
 from replication.spark.views import Opened
 

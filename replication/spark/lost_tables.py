@@ -9,10 +9,9 @@ from typing import Any
 
 from replication.places import Place
 from replication.reports.inventory_words import counted
-from replication.spark.cut import WRITTEN_BY, newest_of
+from replication.spark.cut import BATCHES, WRITTEN_BY, newest_of
 from replication.spark.log_files import RESTORE, version_there
 
-BATCHES = "_batches"
 OF_QUERIES = tuple(sorted({table for names in WRITTEN_BY.values() for table in names}))
 
 

@@ -26,11 +26,12 @@ from replication import places
 from replication.places import Place
 from replication.reports.inventory_words import counted
 from replication.spark import contracts, ingest, live, session, views
+from replication.spark.cut import BATCHES
 from replication.spark.delta_schemas import MARK, named
 from replication.spark.event_files import PRUNED, number_of
 from replication.spark.failures import OF_DELTA, is_conflict
 from replication.spark.lease import Lease
-from replication.spark.lost_tables import BATCHES, lost, named_by
+from replication.spark.lost_tables import lost, named_by
 from replication.spark.other_writers import RETENTION
 from replication.spark.progress import Progress
 from replication.spark.tables import (

@@ -16,8 +16,8 @@ from typing import Any
 
 from replication.places import Place, rename
 from replication.spark import checkpoint_files
+from replication.spark.cut import BATCHES
 from replication.spark.lease import Lease
-from replication.spark.lost_tables import BATCHES
 from replication.spark.tables import START, Store, TablesError, Writer
 
 

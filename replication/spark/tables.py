@@ -28,7 +28,7 @@ from replication.spark import contracts, hadoop_files
 from replication.spark.analyzer_version import analyzer_version
 from replication.spark.append_commit import AppendCommit
 from replication.spark.batch_rows import batch_rows, few_rows, has_few_rows
-from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
+from replication.spark.cut import BATCHES, WRITTEN_BY, Cut, cut_of, newest_of
 from replication.spark.delta_schemas import (
     MARK,
     OLDER_STATISTICS,
@@ -50,7 +50,7 @@ from replication.spark.log_files import (
     newest_version,
     opened,
 )
-from replication.spark.lost_tables import BATCHES, lost, named_by, without_batches, without_tables
+from replication.spark.lost_tables import lost, named_by, without_batches, without_tables
 from replication.spark.other_writers import (
     BY_QUERIES,
     RETENTION,
@@ -599,8 +599,8 @@ class Store:
         return {name: sum(row[name] or 0 for row in rows) for name in ADDED_UP}
 
     def cut(self) -> Cut:
-        """The consistent cut that the newest rows of `_batches` name."""
-        return cut_of(self.newest_batches().values(), self.folder)
+        """The consistent cut that the rows of `_batches` name."""
+        return cut_of(self.batches(), self.folder)
 
     def at_version(self, table: str, version: int) -> DataFrame:
         """A table as a version has it. One of few rows is read here at once: Spark's Delta would

@@ -15,9 +15,8 @@ from replication import places
 from replication.paths import project_root
 from replication.places import Place
 from replication.spark import contracts, dialects, session
-from replication.spark.cut import Cut, cut_of, newest_of
+from replication.spark.cut import BATCHES, Cut, cut_of, newest_of
 from replication.spark.failures import first_cause
-from replication.spark.lost_tables import BATCHES
 from replication.spark.other_writers import RESULTS, SPARK_SQL
 from replication.spark.tables import Store, TablesError
 

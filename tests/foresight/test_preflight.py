@@ -249,13 +249,15 @@ SHORT = {
   Kafka 3.9.1 (KRaft), eligible leader replicas off
     CAN LOSE  weak, by one_disk; min.insync.replicas 1: acks=all is answered with the leader alone
     CAN LOSE  good, by one_disk
+    No file and no flag says these, so the release's defaults are taken: unclean.leader.election
     Without eligible leader replicas the last replica in the ISR is elected again, whatever its disk
 """,
     "4.1.0": """\
 1 of 2 topics CAN LOSE records that Kafka had promised to keep.
   Kafka 4.1.0 (KRaft), eligible leader replicas on
     CAN LOSE  weak, by one_disk; min.insync.replicas 1: acks=all is answered with the leader alone
-    well      good, by no failure that was asked about
+    well      good: none of the failures that were asked about loses one
+    No file and no flag says these, so the release's defaults are taken: eligible.leader.replicas
 """,
 }
 

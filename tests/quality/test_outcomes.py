@@ -66,6 +66,23 @@ def test_the_finding_of_the_next_step_is_one_that_is_printed() -> None:
     assert "explain f1" not in said
 
 
+def test_a_row_without_a_topic_names_its_cluster_and_says_what_was_observed() -> None:
+    row = {**dict.fromkeys(ROW), "cluster_id": "c", "replicas": [1], "observed": 1.0}
+    assert checks.row_words(row | {"detail": "on Monday"}) == (
+        "cluster c replica 1 observed 1: on Monday"
+    )
+    whole = row | {"topic": "t", "partition": 0, "replicas": [1, 2], "incident": "may"}
+    assert checks.row_words(whole) == ("t-0 of cluster c of incident may replicas 1,2 observed 1")
+
+
+def test_rows_that_may_deviate_are_told_with_the_reason() -> None:
+    deviating = replace(outcome("a", "info", 0), allowed=5, reasons=("the topic was deleted",))
+    assert checks.text([deviating]) == (
+        "ALLOWED  verdicts.a: 5 rows may deviate: the topic was deleted\n"
+        "1 of 1 expectation passed, 0 failed; allowed exceptions: 5 rows"
+    )
+
+
 def test_metrics_are_written_to_a_file_or_served(tmp_path: Path) -> None:
     file = tmp_path / "quality.prom"
     metrics = Metrics("/share/tables", file)
@@ -142,6 +159,31 @@ def test_of_one_loss_a_stream_and_the_checks_of_its_tables_do_not_both_tell() ->
             for e in s.expectations
             if s.table == "verdicts" and e.family == "health" and e.severity == severity
         }
+
+
+@pytest.mark.parametrize(
+    ("made", "in_vain", "status", "says"),
+    [
+        ([], [], 0, "ended after 0 looks; the worst status was 0"),
+        ([0, 0], [], 0, "ended after 2 looks; the worst status was 0"),
+        (
+            [1, 0, 1, 1], [2], 1,
+            "ended after 5 looks; the worst status was 1: a critical expectation failed in 3 "
+            "looks; 1 look could not be made (status 2)",
+        ),
+        ([1, 2], [5], 1, "1: a critical expectation failed in 1 look; in 1 look some expectation "
+         "could not be judged; 1 look could not be made (status 5)"),
+        ([0], [2, 5], 5, "status was 5: 2 looks could not be made (status 5)"),
+        ([2, 0], [], 2, "status was 2: in 1 look some expectation could not be judged"),
+    ],
+)  # fmt: skip
+def test_over_looks_a_critical_failure_outranks_what_could_not_be_looked_at(
+    made: list[int], in_vain: list[int], status: int, says: str
+) -> None:
+    """A supervisor that reads 2 takes the call for wrong, and would miss the failure."""
+    found, words = checks.worst(made, in_vain)
+    assert found == status
+    assert words.endswith(says)
 
 
 @pytest.mark.parametrize(

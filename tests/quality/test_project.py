@@ -105,7 +105,7 @@ def test_owners_extend_the_project_by_an_expectation_of_their_own(
     assert checked("findings") == 0
     later = Store(spark, tables).newest(RESULTS).filter("run = 'findings'").collect()
     assert [row["suite"] for row in later if row["family"] == "own"] == ["mine"]
-    other = Judge("three", project=project, tables=(tmp_path, ("verdicts",)))
+    other = Judge("three", project=project, tables=(tmp_path, {"verdicts": ["verdict"]}))
     with pytest.raises(ProjectError, match="is of the tables in"):
         other.judge(chosen[0], {})
 
@@ -174,6 +174,7 @@ def put_rules_into(project: Path, elsewhere: Path) -> None:
         "half": [in_set(**held)],
         "gone": [in_set(**held)],
         "unreadable": [in_set(**held)],
+        "torn": [in_set(**held)],
     }  # fmt: skip
     for name, listed in rules.items():
         suite = context.suites.add(gx.ExpectationSuite(name=name, expectations=listed))
@@ -193,6 +194,7 @@ def put_rules_into(project: Path, elsewhere: Path) -> None:
             gx.Checkpoint(name=name, validation_definitions=both, result_format=kept)
         )
     (project / "gx" / "checkpoints" / "unreadable.json").write_text("{")
+    (project / "gx" / "expectations" / "torn.json").write_text("no JSON")
     (project / "gx" / "validation_definitions" / "gone.json").unlink()
     file = project / "gx" / "expectations" / "unknown.json"
     file.write_text(file.read_text().replace("expect_column_values_to_be_in_set", "expect_luck"))
@@ -251,6 +253,7 @@ def test_no_rule_of_the_owners_costs_another_its_result(
         ("nowhere", "runs"): 1,
         ("gone", "runs"): 1,
         ("unreadable", "runs"): 1,
+        ("torn", "runs"): 1,
     }
     assert failing == values
     assert set(found) - set(failing) == {
@@ -259,12 +262,15 @@ def test_no_rule_of_the_owners_costs_another_its_result(
     }  # fmt: skip
     assert said["number", "expect_table_row_count_to_be_between"] == [f"observed {len(rows)}"]
     for key, words in {
-        ("missing", "expect_column_values_to_not_be_null(verdct)"): '"verdct"',
+        ("missing", "expect_column_values_to_not_be_null(verdct)"): (
+            "cannot be judged: no column verdct (did you mean verdict?)"
+        ),
         ("raises", "expect_column_mean_to_be_between(verdict)"): "numeric column",
         ("unknown", "expect_luck(verdict)"): "no expectation of this type",
-        ("gone", "runs"): "cannot be read",
+        ("gone", "runs"): "validation_definitions/gone.json is not there",
         ("nowhere", "runs"): "cannot be run",
-        ("unreadable", "runs"): "cannot be read",
+        ("unreadable", "runs"): "checkpoints/unreadable.json is no JSON: Expecting property name",
+        ("torn", "runs"): "expectations/torn.json is no JSON: Expecting value: line 1",
     }.items():
         (text,) = said[key]
         assert words in text

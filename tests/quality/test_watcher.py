@@ -14,8 +14,8 @@ from replication.paths import project_root
 from replication.quality import suites
 from replication.quality.command import Every
 from replication.spark import session as sessions
+from replication.spark.cut import BATCHES
 from replication.spark.ending import Stop
-from replication.spark.lost_tables import BATCHES
 from replication.spark.tables import Store, TablesError
 from tests.spark.jobs_in_process import waited_for
 

@@ -16,9 +16,9 @@ from replication.spark import batch_rows as batch_rows_module
 from replication.spark import contracts, tables
 from replication.spark.append_commit import AppendCommit
 from replication.spark.batch_rows import batch_rows, few_rows
+from replication.spark.cut import BATCHES
 from replication.spark.delta_schemas import first_commit, named, quoted
 from replication.spark.log_files import files_of, newest_version, opened
-from replication.spark.lost_tables import BATCHES
 from replication.spark.small_commit import SmallCommit, arrow_rows
 from replication.spark.tables import REFOLDS, Store, Writer
 

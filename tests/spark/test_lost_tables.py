@@ -14,9 +14,10 @@ from pyspark.sql import SparkSession
 
 from replication.evidence.event_dumps import write_events
 from replication.spark import settings
+from replication.spark.cut import BATCHES
 from replication.spark.ending import Stop
 from replication.spark.failures import failed
-from replication.spark.lost_tables import BATCHES, OF_QUERIES
+from replication.spark.lost_tables import OF_QUERIES
 from replication.spark.progress import Progress
 from replication.spark.stream import StreamJob
 from replication.spark.tables import Store, TablesError, Writer
