@@ -12,7 +12,7 @@ from replication.evidence.clients.client_logs import Acknowledgement, Consumptio
 from replication.evidence.joining.copies import sequence_key
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.places import Place
-from replication.protocol.ground.model import moment
+from replication.protocol.ground.model import is_within
 from replication.recovery.candidates import Candidate
 from replication.recovery.finding import PROMISED
 from replication.recovery.ledger_rows import Row, Rows
@@ -109,8 +109,7 @@ def _may_be_told_of(line: Acknowledgement | Consumption, row: Row) -> bool:
         return True
     if row.acknowledged is None:
         return row.tier in PROMISED
-    first, last = row.acknowledged
-    return first <= (moment(line.ts) or first) <= last
+    return is_within(line.ts, row.acknowledged)
 
 
 def _is_at(place: Place, row: Row, offset: int, candidate: Candidate | None) -> bool:

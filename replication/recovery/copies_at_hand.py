@@ -94,7 +94,8 @@ def _set_aside(copy: Copy) -> Iterator[Copy]:
     own = copy.directory
     if not any(isinstance(segment, SegmentFile) for segment in own.segments):
         return
-    for offset, name in segment_names(sorted(p.name for p in own.path.iterdir()), _SET_ASIDE):
+    names = sorted(p.name for p in own.path.iterdir() if p.is_file() and not p.is_symlink())
+    for offset, name in segment_names(names, _SET_ASIDE):
         told = {f.name: getattr(own, f.name) for f in fields(PartitionDirectory)}
         segment = SegmentFile(offset, own.path / name, verify_crc=True)
         directory = SetAside(**{**told, "segments": (segment,), "unread": ()})

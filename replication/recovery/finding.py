@@ -124,13 +124,12 @@ class Search:
         self, row: Row, offset: int, candidates: list[Candidate]
     ) -> tuple[list[Candidate], bool]:
         """Those of the records at an offset that may be the row's; whether one surely is."""
-        leader_epoch = row.leader_epoch
         left = [c for c in candidates if row.may_be_of(c.batch.leader_epoch)]
         left = [c for c in left if not self._is_present(c)]
         named = {
             t.content
             for t in self.told.touching(offset, offset + 1)
-            if leader_epoch is None or t.leader_epoch in (None, leader_epoch)
+            if t.leader_epoch is None or row.may_be_of(t.leader_epoch)
         }
         by_name = [c for c in left if c.contents & named]
         if by_name:

@@ -142,9 +142,15 @@ def _search(
 
     search = search_for(rows)
     led = None if leader is None else latest(partition.copies).get(leader)
-    if "compact" in (folded.state.settings.cleanup_policy or "") and led is not None:
-        keys = {f.candidate.record.key_bytes for f in search_for(deepcopy(rows)).found()}
-        search.is_replaced = Newest(keys, led).is_newer_than
+    compacted = "compact" in (folded.state.settings.cleanup_policy or "")
+    if compacted and led is None:
+        result.notes.append(
+            f"{partition.topic}-{partition.partition} is compacted and its leader's log was not "
+            "handed over: whether it has newer values of these keys is not known"
+        )
+    elif compacted and led is not None:
+        keys = {f.candidate.record.key for f in search_for(deepcopy(rows)).found()}
+        search.is_replaced = Newest(keys, led, min(r.first for r in rows.all)).is_newer_than
     had: set[tuple[int, int]] = set()
     had_by: Counter[int] = Counter()
     present = list(latest(partition.copies).values())

@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 
 from replication.evidence.joining.copies import Copy
-from replication.evidence.log_directories.record_payloads import read_record_identities
-from replication.evidence.unreadable import Unreadable
-from replication.recovery.candidates import Candidate
+from replication.recovery.candidates import Candidate, Reader
 from replication.recovery.copies_at_hand import batches_of
 
 Place = tuple[int, int]
@@ -13,27 +11,31 @@ Place = tuple[int, int]
 
 
 class Newest:
-    """Where a log has the newest record of each of some keys."""
+    """Where a log has the newest record of each of some keys. lost_from: the first offset that was
+    lost; from there on the log has what was written since."""
 
-    def __init__(self, keys: Iterable[bytes | None], copy: Copy) -> None:
-        wanted, self._places = set(keys) - {None}, dict[bytes, Place]()
+    def __init__(self, keys: Iterable[str | None], copy: Copy, lost_from: int) -> None:
+        self._lost_from = lost_from
+        wanted, self._places = set(keys) - {None}, dict[str, Place]()
+        reader = Reader([copy])
         for held in batches_of(0, copy) if wanted else ():
-            if held.printed is not None or held.batch.is_control:
-                continue
-            records = read_record_identities(held.path, held.batch)
-            for record in () if isinstance(records, Unreadable) else records:
-                key = record.key_bytes
+            records = [] if held.batch.is_control else reader.read([held])
+            for one in () if isinstance(records, str) else records:
+                key = one.record.key
                 if key is not None and key in wanted:
-                    place = _place(held.batch.leader_epoch, record.offset)
+                    place = _place(one)
                     self._places[key] = max(place, self._places.get(key, place))
 
     def is_newer_than(self, candidate: Candidate) -> bool:
         """Whether the log has a newer record of a candidate's key."""
-        key = candidate.record.key_bytes
+        key = candidate.record.key
         place = None if key is None else self._places.get(key)
-        own = _place(candidate.batch.leader_epoch, candidate.offset)
-        return place is not None and place > own
+        own = _place(candidate)
+        if place is None:
+            return False
+        return place > own or (own[0] < 0 and place[1] >= self._lost_from)
 
 
-def _place(leader_epoch: int | None, offset: int) -> Place:
-    return (-1 if leader_epoch is None else leader_epoch, offset)
+def _place(one: Candidate) -> Place:
+    leader_epoch = one.batch.leader_epoch
+    return (-1 if leader_epoch is None else leader_epoch, one.offset)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from replication.protocol.ground.model import moment
+from replication.protocol.ground.model import is_within, moment
 from replication.reports.headline import counted
 from replication.reports.inventory_words import zone_is_known
 from replication.reports.natural import names, natural, of_partition
@@ -67,7 +67,7 @@ def name_clients(
     wanted: dict[tuple[str | None, str, int], list[tuple[int, int, dict[str, Any]]]] = {}
     for detail in answer["loss_details"]:
         row = rows[detail["finding_id"]]
-        of_clients = row["tier"] in ("acknowledged_by_isr", "acknowledged_by_leader", "consumed")
+        of_clients = row["tier"] in ("acknowledged_by_isr", "acknowledged_by_leader")
         if of_clients or row["acknowledged_from"]:
             cluster = row["cluster_id"] or "" if cluster_of else None
             place = wanted.setdefault((cluster, row["topic"], row["partition"]), [])
@@ -88,7 +88,7 @@ def name_clients(
         row = rows[detail["finding_id"]]
         told = row["acknowledged_from"], row["acknowledged_until"]
         if None not in told:
-            found = [a for a in found if a.ts is None or told[0] <= moment(a.ts) <= told[1]]
+            found = [a for a in found if is_within(a.ts, told)]
         if len(found) > 1 and at is not None and by_time:
             found = [a for a in found if a.ts is not None and a.ts < at]
             began = _began(answer, row) if len(found) > 1 else None

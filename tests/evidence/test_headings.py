@@ -21,10 +21,16 @@ NAMES_ONE = {
     "[kafka@broker-1 ~]$ ./kafka-dump-log.sh": 1,
     "$ kubectl exec my-cluster-kafka-0 -c kafka -- bin/kafka-dump-log.sh": 0,
     "ssh kafka3 kafka-dump-log": 3,
+    "ssh -i key -p 22 admin@kafka-3 kafka-dump-log": 3,
+    "$ kubectl exec -n kafka-1 broker-2 -- kafka-dump-log.sh": 2,
 }
 NAMES_NONE = (
     "Broker 2 was restarted at 10", "I think broker 2 lost", "node 1 and node 2:", "Kafka 2.8.2",
-    "Kafka 3", "host 10.0.0.3", "Leader: 2", "root@prod:/# kafka-dump-log.sh", "", "2",
+    "Kafka 3", "host 10.0.0.3", "Leader: 2",
+    "The leader is broker 2.", "Leader: broker 2",
+    "leader now broker 2", "follower of broker 1:", "$ kubectl exec -n kafka-1 pod-b -- true",
+    "Broker 2, after the restart:", "--- kafka-2.example.com ---", "root@prod:/# kafka-dump-log.sh",
+    "", "2",
 )  # fmt: skip
 
 
@@ -57,6 +63,32 @@ def test_a_dump_without_a_heading_above_it_is_nobodys(tmp_path: Path) -> None:
     found = collected(tmp_path, f"A ticket.\n\n{PIECES['dump']}\n\nBroker 2:\n\n{PIECES['dump']}\n")
     assert owners(found) == [(2, 1)]
     assert any("nothing shows which broker it is of" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "said", ["Broker 2, the old leader:", "The other replica has more:", "The leader is broker 2.",
+             "root@prod-b:/# kafka-dump-log.sh --files x", "ssh 10.0.0.2 kafka-dump-log"],
+)  # fmt: skip
+def test_other_text_ends_a_heading(tmp_path: Path, said: str) -> None:
+    found = collected(tmp_path, f"Broker 1:\n{PIECES['dump']}\n\n{said}\n{PIECES['dump']}\n")
+    assert owners(found) == [(1, 1)]
+    assert any("nothing shows which broker it is of" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("between", ["", "\n", "\n```\n```\n"])
+def test_a_heading_is_of_all_outputs_below_it(tmp_path: Path, between: str) -> None:
+    found = collected(tmp_path, f"Broker 1:\n{PIECES['dump']}\n{between}{PIECES['dump']}\n")
+    assert owners(found) == [(1, 2)]
+
+
+def test_a_heading_that_the_evidence_beside_it_contradicts_is_said(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=2\ncluster.id=A\n")
+    made = tmp_path / "t-0"
+    made.mkdir()
+    (made / "00000000000000000000.log").write_bytes(b"")
+    found = collected(tmp_path, f"Broker 1:\n\n{PIECES['dump']}\n")
+    assert owners(found) == []
+    assert any("lies beside evidence of broker 2" in note for note in found.notes)
 
 
 def test_what_a_record_holds_is_no_heading(tmp_path: Path) -> None:

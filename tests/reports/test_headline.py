@@ -390,3 +390,19 @@ def test_why_strict_alone_ends_with_another_status_is_told() -> None:
     for decides in ("VIOLATED", "UNKNOWN"):
         more = verdict("log_matching", decides)
         assert undecided_beside_the_table(answer(*held, open_one, more)) == []
+
+
+@pytest.mark.parametrize("zone", ["Z", ""])
+def test_times_of_the_ledger_are_read_with_a_zone_and_without(zone: str) -> None:
+    class Ack:
+        topic, partition, status, acks, payload_id, offset = "t", 0, "acked", "1", None, 5
+
+        def __init__(self, client: str, ts: int | None) -> None:
+            self.client, self.ts = client, ts
+
+    at = f"1970-01-01T00:00:00.010{zone}"
+    when = {"acknowledged_from": at, "acknowledged_until": at}
+    for ts, told in ((10, 1), (11, 0), (-60_000, 1), (1 << 60, 1), (None, 1)):
+        made = answer(losses=(loss(tier="committed", **when),), details=(detail(),))
+        name_clients(made, [Ack("p", ts)])
+        assert len(made["loss_details"][0]["by_client"]) == told

@@ -325,7 +325,8 @@ def _attribute_dumps(result: Collection, roots: list[Path]) -> None:
         by_part.setdefault((segment.path, segment.headed), []).append(segment)
     for (path, headed), segments in by_part.items():
         homes = {str(PurePosixPath(s.directory).parent) for s in segments}
-        owner = known.owner(shown(path), homes, headed)
+        several = len({broker for place, broker in by_part if place == path} - {None}) > 1
+        owner = known.owner(shown(path), homes, headed, one_of_several=several)
         if isinstance(owner, Owner):
             result.dumps.append(BrokerDump(owner.broker, owner.cluster_id, segments))
             if owner.known_by != "the evidence beside it":

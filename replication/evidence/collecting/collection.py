@@ -40,7 +40,7 @@ from replication.evidence.collecting.finding import (
     is_of_distribution,
     why_ignored,
 )
-from replication.evidence.collecting.headings import Heading, broker_above
+from replication.evidence.collecting.headings import headed
 from replication.evidence.collecting.installations import read_again, with_writers
 from replication.evidence.collecting.several_outputs import outputs_of
 from replication.evidence.event_dumps import is_event_dump
@@ -407,7 +407,7 @@ def _take_outputs(
             _take_client_log(part, names, reading)
             result.take(reading)
         elif kind == several_outputs.DUMP:
-            _take_dumps(part, several_outputs.headings_of(path, outputs), result)
+            _take_dumps(part, several_outputs.text_of(path, outputs), result)
         elif kind in _PRINTED:
             _take_tool(part, _PRINTED[kind], result)
         elif kind == several_outputs.DESCRIBE:
@@ -469,10 +469,13 @@ def _take_tool(path: Path, output: str, result: Collection) -> None:
         _sort(read_metadata_quorum(path), result.quorum, result)
 
 
-def _take_dumps(path: Path, named: list[Heading], result: Collection) -> None:
-    """Reads dumped segments. named: the headings among the text that they are in."""
+def _take_dumps(path: Path, text: list[tuple[int, str]], result: Collection) -> None:
+    """Reads dumped segments. text: the lines among them that are of no output."""
     segments, unreadable, notes = read_dumped_segments(path)
-    result.found_dumps += [replace(s, headed=broker_above(named, s.lines.start)) for s in segments]
+    brokers = headed([s.lines.start for s in segments], text)
+    result.found_dumps += [
+        replace(s, headed=broker) for s, broker in zip(segments, brokers, strict=True)
+    ]
     result.unreadable += unreadable
     result.notes += notes
 

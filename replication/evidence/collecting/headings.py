@@ -2,32 +2,36 @@
 
 A heading names one broker and says nothing else ("Broker 2:", "## on node 3 (leader)"); the command
 that printed the output may name the machine it ran on (a shell's prompt, `ssh`, `kubectl exec`).
-What a sentence tells of brokers is no heading.
+What a sentence tells of brokers is no heading, and any text behind a heading but a fence or a plain
+command ends it.
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from replication.evidence.collecting.owners import broker_by_name
 
-Heading = tuple[int, int]
-"""The number of a line, and the broker that what is below it is of."""
+Line = tuple[int, str]
+"""The number of a line of other text, and what it says."""
 
 # "Kafka 3" is a release.
 _BROKER = r"(?:(?:broker|node|host|server|replica)(?:[-_ ]?id)?\W{0,3}|kafka[-_]?)"
-_MORE = (
-    r"(?:on|from|of|for|at|in|the|this|that|is|here|what|we|have|got|see|output|dumps?|logs?"
-    r"|segments?|leader|follower|replica|now|then|says|has|shows|kafka-dump-log(?:\.sh)?)"
-)
+_BEFORE = r"(?:on|from|of|for|at|in|the|this|is|here|what|we|have|output|dumps?|logs?|segments?)"
+_BEHIND = r"(?:output|dumps?|logs?|segments?|leader|follower|says|has|shows)"
 _HEADING = re.compile(
-    rf"^\W*(?:{_MORE}\W+){{0,8}}{_BROKER}(\d{{1,9}})(?:\s*\([^()]*\))?(?:\W+{_MORE}){{0,3}}\W*$",
+    rf"^\W*(?:{_BEFORE}\W+){{0,8}}{_BROKER}(\d{{1,9}})(?:\s*\([^()]*\))?(?:\W+{_BEHIND}){{0,3}}\W*$",
     re.IGNORECASE,
 )
 _PROMPT = re.compile(r"^\W{0,3}\w[\w.-]*@([\w.-]+)[^$#>%]{0,80}[$#>%]\s")
 _ELSEWHERE = re.compile(
     r"\b(?:ssh|(?:kubectl|oc|docker|podman|docker-compose|compose)\b.*?\bexec)\s"
 )
+# Behind these options of `exec` and `ssh` is their value.
+_WITH_VALUE = re.compile(
+    r"-(?:n|c|u|e|w|l|i|p|o|F|J|-namespace|-container|-user|-env|-workdir|-index)"
+)
+_FENCE = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
+_COMMAND = re.compile(r"^\W{0,4}\S*kafka-(?:dump-log|run-class)")
 _LONGEST = 400
 
 
@@ -40,18 +44,44 @@ def heading_of(line: str) -> int | None:
         return int(found[1])
     elsewhere = _ELSEWHERE.search(line)
     if elsewhere is not None:
-        named = {broker_by_name(word) for word in line[elsewhere.end() :].split()[:8]} - {None}
-        return named.pop() if len(named) == 1 else None
+        return _machine(line[elsewhere.end() :].split())
     prompt = _PROMPT.match(line)
     return None if prompt is None else broker_by_name(prompt[1])
 
 
-def headings(lines: Iterable[tuple[int, str]]) -> list[Heading]:
-    """The headings among numbered lines, in their order."""
-    return [(n, broker) for n, text in lines if (broker := heading_of(text)) is not None]
+def _machine(words: Sequence[str]) -> int | None:
+    """The broker that the first word names which is no option, nor the value of one."""
+    values = False
+    for word in words:
+        if word.startswith("-") and not values:
+            values = _WITH_VALUE.fullmatch(word) is not None
+        elif values:
+            values = False
+        else:
+            return broker_by_name(word.rpartition("@")[2])
+    return None
 
 
-def broker_above(named: list[Heading], line: int) -> int | None:
-    """The broker that the last heading above a line names."""
-    place = bisect_right(named, line, key=lambda heading: heading[0])
-    return named[place - 1][1] if place else None
+def headed(starts: Iterable[int], text: Sequence[Line]) -> list[int | None]:
+    """By output, in order of the lines on which they start, the broker that the text above names:
+    the last heading since the output before, with nothing said behind it. Where no text is between
+    two outputs the second is of the first one's broker."""
+    found: list[int | None] = []
+    before, last = 0, None
+    for start in starts:
+        between = [t for n, t in text if before < n < start and not _FENCE.match(t)]
+        if between:
+            last = _named_last(between)
+        found.append(last)
+        before = start
+    return found
+
+
+def _named_last(lines: Sequence[str]) -> int | None:
+    for line in reversed(lines):
+        broker = heading_of(line)
+        if broker is not None:
+            return broker
+        if not _COMMAND.match(line):
+            return None
+    return None

@@ -50,16 +50,29 @@ class Surroundings:
     clusters: set[str] = field(default_factory=set)
 
     def owner(
-        self, path: Path, directories: Iterable[str], headed: int | None = None
+        self,
+        path: Path,
+        directories: Iterable[str],
+        headed: int | None = None,
+        *,
+        one_of_several: bool = False,
     ) -> Owner | str:
         """The owner of a file or of a part of it, or why nobody can tell. directories: the log
-        directories that its content names. headed: the broker that a line above it names."""
+        directories that its content names. headed: the broker that a line above it names.
+        one_of_several: lines of the file name several, so that it is not of one broker."""
         around = self._around(path)
         told = self._by_homes(set(directories))
         if headed is not None:
             if told not in (None, headed):
                 return f"the line above names broker {headed}, its content broker {told}'s path"
-            return self._in_cluster(headed, "", "the line above that names it")
+            beside = around is not None and around[0] == headed
+            if around is not None and not beside and not one_of_several:
+                return (
+                    f"the line above names broker {headed}, and it lies beside evidence of broker "
+                    f"{around[0]}"
+                )
+            cluster = around[1] if around is not None and beside else ""
+            return self._in_cluster(headed, cluster, "the line above that names it")
         if around is not None and told is not None and around[0] != told:
             return f"it lies beside evidence of broker {around[0]} but names broker {told}'s path"
         if around is not None:
@@ -71,8 +84,10 @@ class Surroundings:
             return self._in_cluster(told, "", "the log directory that it names")
         if named is not None:
             return self._in_cluster(named, "", "its folder's name")
-        return "nothing shows which broker it is of: put it into a folder with that "
-        "broker's log"
+        return (
+            "nothing shows which broker it is of: put it into a folder with that broker's log, or "
+            "write a line above it that names the broker and nothing else (Broker 2:)"
+        )
 
     def _in_cluster(self, broker: int, cluster_id: str, known_by: str) -> Owner | str:
         named = self.clusters - {""}

@@ -17,7 +17,7 @@ from replication.evidence.broker_logs.json_lines import json_line_fields
 from replication.evidence.broker_logs.line_headers import HEADER_PATTERN, LEVEL
 from replication.evidence.broker_logs.loggers_in_lines import BROKERS_PREFIX
 from replication.evidence.clients.client_logs import kind_of_fields
-from replication.evidence.collecting.headings import Heading, headings
+from replication.evidence.collecting.headings import heading_of
 from replication.evidence.digest import LINES_NAME
 from replication.evidence.opening import (
     READ_ERRORS,
@@ -123,15 +123,15 @@ def _outputs_of(path: Path, size: int, changed: int) -> dict[str, list[int]] | N
         if tool in found:
             found[tool] = sorted([*found[tool], *times])
     told = [kind for kind, numbers in found.items() if kind in KINDS and numbers]
-    if DUMP in found and headings_of(path, found):
+    if DUMP in found and any(heading_of(line) is not None for _, line in text_of(path, found)):
         return found
     return found if _are_several((0, kind) for kind in told) or _has_text(found) else None
 
 
-def headings_of(path: Path, outputs: dict[str, list[int]]) -> list[Heading]:
-    """The lines of other text that say of which broker what is below them is."""
+def text_of(path: Path, outputs: dict[str, list[int]]) -> list[tuple[int, str]]:
+    """The lines that are no output of any kind, but for blank ones, with their numbers."""
     lines = text_lines(Part.of(path, outputs.get(OTHER, ())))
-    return headings((n, t) for n, t in lines if not isinstance(t, Unreadable) and t.strip())
+    return [(n, t) for n, t in lines if not isinstance(t, Unreadable) and t.strip()]
 
 
 def _is_marked(text: bytes) -> bool:

@@ -76,7 +76,8 @@ def _silent(evidence: PartitionEvidence, entries: list[Entry]) -> Iterator[ev.Co
     last: dict[int, Entry] = {}
     for entry in entries:
         broker = getattr(entry.fact, "replica", None)
-        if broker is not None:
+        # A copy of no known moment is put behind all.
+        if broker is not None and not isinstance(entry.fact, ev.ReplicaLogObserved):
             last[broker] = entry
     newest = max((e.at for e in last.values()), default=0)
     for broker in sorted(_hosts(evidence)):

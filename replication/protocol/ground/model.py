@@ -185,3 +185,13 @@ def moment(at: int | None) -> str | None:
         return None
     when = datetime.fromtimestamp(at / 1000, UTC)
     return when.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"
+
+
+def is_within(at: int | None, told: tuple[str, str]) -> bool:
+    """Whether a moment (ms since 1970) is within two that are told in words, both included, with
+    their zone or without; also where it is no date, or not known."""
+    words = moment(at)
+    if words is None:
+        return True
+    first, last = (each.removesuffix("Z") for each in told)
+    return first <= words.removesuffix("Z") <= last
