@@ -40,6 +40,8 @@ COMMITS = {
     ),
 }  # fmt: skip
 TARGETS = [(query, table) for query, tables in COMMITS.items() for table in tables]
+# What was killed is gone by then, or is a zombie that nobody waits for.
+ENDING_SECONDS = 5
 PATIENCE = 600.0
 # The exit status of a JVM that SIGTERM has ended.
 TERMINATED = 128 + signal.SIGTERM
@@ -167,10 +169,18 @@ class Kills:
 
 
 def kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """SIGKILL to the process and its children (the JVM, Python); waits for the end."""
+    """SIGKILL to the process and its children (the JVM, Python); waits for the end of them all:
+    one that is still ending holds its lock."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    deadline = time.monotonic() + ENDING_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
 
 
 def prepare(folder: Path, files: int) -> None:
