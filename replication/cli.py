@@ -241,7 +241,7 @@ def _print_unknown_releases(clusters: list[dict[str, Any]]) -> None:
             behaviour(version)
         except ValueError as error:
             print(
-                f"note: the evidence names a release: {plain(str(error))} (--kafka)",
+                f"note: the evidence names a release: {plain(str(error))}; --kafka names it",
                 file=sys.stderr,
             )
 

@@ -281,7 +281,7 @@ def test_a_release_whose_rules_are_not_known_is_told_with_what_to_do(
     assert (
         "note: the evidence names a release: the rules of Kafka 5.1.0 are not known here; those of "
         "0.8.0 to 4.3 are. Get a newer version of this tool, or name the nearest of these "
-        "releases: its rules are taken then (--kafka)\n"
+        "releases: its rules are taken then; --kafka names it\n"
     ) in said
     main(["diagnose", str(log), "--kafka", "4.3.0"])
     assert "are not known here" not in capsys.readouterr().err

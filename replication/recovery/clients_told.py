@@ -104,7 +104,7 @@ class ClientsTold:
 
 
 def _may_be_told_of(line: Acknowledgement | Consumption, row: Row) -> bool:
-    """Whether a line was written when the ledger says that producers were told of the row."""
+    """Whether a line was written when the producers of the row got their answers."""
     if isinstance(line, Consumption) or line.ts is None:
         return True
     if row.acknowledged is None:

@@ -180,7 +180,7 @@ def _under_leaders(result: Recovery) -> Iterator[str]:
         are = "is" if count == 1 else "are"
         yield (
             f"If broker {broker} is elected, {count} of them {are} there, and others may be "
-            "missing. Which these are, and who still has them, tells before the election: "
+            "missing. To see before the election which, and who still has them: "
             f"replication-analyzer decide PATH --elect {broker}"
         )
     if there:

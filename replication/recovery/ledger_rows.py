@@ -18,7 +18,7 @@ class Row:
     """One row of the ledger: records [first, end) of one leader epoch (None: not known).
 
     written_before: the leader epoch before which they were written, where that is all that is known
-    of it. acknowledged: from when until when producers were told of them (ISO 8601); None where
+    of it. acknowledged: from when until when producers got their answers (ISO 8601); None where
     that is not known. became: what became of its offsets, in offset order: (first, end, outcome,
     why).
     """
@@ -99,27 +99,27 @@ def rows_by_partition(losses: list[dict[str, Any]]) -> dict[Identity, Rows]:
     for loss in losses:
         if loss["status"] in NOT_BACK:
             where = (loss["topic"], loss["topic_id"] or "", loss["partition"])
-            told = loss["acknowledged_from"], loss["acknowledged_until"]
-            row = Row(
-                first=loss["first_offset"],
-                end=loss["end_offset"],
-                leader_epoch=loss["leader_epoch"],
-                tier=loss["tier"],
-                status=loss["status"],
-                finding_id=loss["finding_id"],
-                written_before=_written_before(loss),
-                acknowledged=told if None not in told else None,
-            )
-            found.setdefault((loss["cluster_id"] or "", *where), []).append(row)
+            found.setdefault((loss["cluster_id"] or "", *where), []).append(_row_of(loss))
     return {identity: Rows(rows) for identity, rows in sorted(found.items())}
 
 
 def may_be_lost(loss: dict[str, Any], leader_epoch: int | None) -> bool:
     """Whether a loss may be of a record of this leader epoch. None: it is not known."""
-    if None not in (loss["leader_epoch"], leader_epoch):
-        return bool(loss["leader_epoch"] == leader_epoch)
-    bound = _written_before(loss)
-    return bound is None or leader_epoch is None or leader_epoch < bound
+    return leader_epoch is None or _row_of(loss).may_be_of(leader_epoch)
+
+
+def _row_of(loss: dict[str, Any]) -> Row:
+    told = loss["acknowledged_from"], loss["acknowledged_until"]
+    return Row(
+        first=loss["first_offset"],
+        end=loss["end_offset"],
+        leader_epoch=loss["leader_epoch"],
+        tier=loss["tier"],
+        status=loss["status"],
+        finding_id=loss["finding_id"],
+        written_before=_written_before(loss),
+        acknowledged=None if None in told else told,
+    )
 
 
 def _written_before(loss: dict[str, Any]) -> int | None:

@@ -146,7 +146,7 @@ def test_the_command_says_who_would_have_them(
     assert "These records are missing if broker 2 leads t-0.\n" in said
     assert "If broker 1 is elected, 3 of them are there" in said
     assert "After an election call recover again" in said
-    [elected] = re.findall(r"before the election: replication-analyzer (decide .*)", said)
+    [elected] = re.findall(r"who still has them: replication-analyzer (decide .*)", said)
     assert elected == f"decide {evidence} --elect 1"
     main(elected.split())
     plan_of_1 = capsys.readouterr().out

@@ -130,7 +130,9 @@ def _outputs_of(path: Path, size: int, changed: int) -> dict[str, list[int]] | N
 
 def text_of(path: Path, outputs: dict[str, list[int]]) -> list[tuple[int, str]]:
     """The lines that are no output of any kind, but for blank ones, with their numbers."""
-    lines = text_lines(Part.of(path, outputs.get(OTHER, ())))
+    if OTHER not in outputs:
+        return []
+    lines = text_lines(Part.of(path, outputs[OTHER]))
     return [(n, t) for n, t in lines if not isinstance(t, Unreadable) and t.strip()]
 
 

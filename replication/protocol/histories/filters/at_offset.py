@@ -55,8 +55,8 @@ class Run:
     nothing shows are admitted there. committed_by: the leader epoch by whose end a leader's high
     watermark was above the offset, as one above a higher offset shows. written_before: the evidence
     begins in the midst of the partition's life, and a record may have been there by then: a broker
-    has it by its first step, and its lines are all here or nothing tells of the first leader epoch;
-    or nobody need show it.
+    has it by its first step (a copy counts as one only where its lines are all here), or nothing
+    tells of the first leader epoch and nobody need show the record.
     """
 
     def __init__(self, line: Timeline, offset: int, assumed: Assumed, *, unseen: bool) -> None:
