@@ -300,6 +300,7 @@ def outcome(incident: str, change: Change, *, to_the_end: bool = True) -> Outcom
         for name in DECIDING:
             sort = verdicts[name].split(":")[0]
             found.sorts[f"UNKNOWN, {truth[name]} in truth" if sort == "UNKNOWN" else sort] += 1
+            found.sorts["without a history"] += "no history that the rules" in verdicts[name]
         assumed = {v["invariant"]: v.get("assuming") for v in life.answer.verdicts}
         for each in wrong_verdicts(incident, topic_partition, verdicts):
             name = each.split(":")[0].rpartition(" ")[2]

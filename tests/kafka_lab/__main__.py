@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.handed_over import SHAPES
 from tests.kafka_lab.ablation import ALTERED, RANDOM, WITHHELD, judge_changed
 from tests.kafka_lab.chaos import run_chaos
 from tests.kafka_lab.comparing import Comparison, compare
@@ -51,7 +52,8 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--truth", action="store_true", help="with --again: the truth anew, too")
     parser.add_argument(
         "--changed", action="append", default=[], type=a_change, metavar="NAME",
-        help="with --again: after this change of the evidence, all of them, or random:N subsets",
+        help="with --again: after this change of the evidence, all of them, random:N subsets, or "
+        "\"shapes\": all in which people hand evidence over",
     )  # fmt: skip
     parser.add_argument("--list", action="store_true", help="the scenarios and their versions")
     return parser.parse_args(arguments)
@@ -59,9 +61,10 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 def a_change(name: str) -> str:
     """The name of a change of the evidence, checked."""
-    if name == "all" or name in WITHHELD or name in ALTERED or RANDOM.fullmatch(name):
+    if name in {"all", "shapes", *WITHHELD, *ALTERED, *SHAPES} or RANDOM.fullmatch(name):
         return name
-    raise argparse.ArgumentTypeError(f"one of {', '.join(['all', *WITHHELD, *ALTERED])}, random:N")
+    known = ", ".join(["all", "shapes", *WITHHELD, *ALTERED])
+    raise argparse.ArgumentTypeError(f"one of {known}, random:N")
 
 
 def runs(chosen: argparse.Namespace) -> Iterator[Named]:
@@ -148,9 +151,21 @@ def changed(directory: Path, names: list[str]) -> list[Comparison]:
     """`diagnose` on a kept run without some of the evidence; prints what is wrong then."""
     done = judge_changed(directory, names)
     for comparison in done:
-        if not comparison.right:
+        if not comparison.right or comparison.assumed or comparison.contradicted:
             print(comparison.text(), flush=True)
     return done
+
+
+def sum_of(name: str, done: list[Comparison]) -> None:
+    """One line of what a change of the evidence costs."""
+    verdicts, unknown = sum(o.verdicts for o in done), sum(len(o.unknown) for o in done)
+    wrong = sum(len(o.wrong + o.false_alarms) for o in done)
+    assumed, empty = sum(len(o.assumed) for o in done), sum(len(o.contradicted) for o in done)
+    print(
+        f"{name}: {verdicts} verdicts, {wrong} wrong, {assumed} wrong as assumed, {empty} without "
+        f"a history, UNKNOWN {unknown / verdicts if verdicts else 0.0:.0%}",
+        flush=True,
+    )
 
 
 def judged_again(directory: Path, clock_bound: int | None) -> Comparison:
@@ -170,6 +185,8 @@ def report(done: list[Comparison], spoilt: list[str]) -> int:
     wrong = sum(len(one.wrong) for one in done)
     causes = sum(len(one.wrong_causes) for one in done)
     alarms = sum(len(one.false_alarms) for one in done)
+    for change in dict.fromkeys(one.change for one in done if one.change):
+        sum_of(change, [one for one in done if one.change == change])
     share = unknown / verdicts if verdicts else 0.0
     print(
         f"{len(done)} runs, {verdicts + by_offset} verdicts: {wrong} wrong, {alarms} false alarms, "

@@ -18,6 +18,8 @@ from datetime import datetime, timedelta
 from itertools import combinations
 from pathlib import Path
 
+from tests.dump_text import dump_of
+from tests.handed_over import BEFORE_THE_END, OF_DUMPS, SHAPES
 from tests.kafka_lab.comparing import Comparison, compare
 from tests.kafka_lab.history import TopicPartition
 from tests.kafka_lab.truth import PartitionTruth, load_truths
@@ -110,11 +112,15 @@ def _kind(path: Path) -> str:
 
 
 def names_of(chosen: list[str]) -> list[str]:
-    """The changes that were asked for: all, or these; of random:N that many subsets."""
+    """The changes that were asked for: all, or these; of random:N that many subsets, of "shapes"
+    every shape in which people hand evidence over."""
     found = []
     for name in chosen or [*WITHHELD, *ALTERED]:
         count = RANDOM.fullmatch(name)
-        found += [name] if count is None else [f"random_{n}" for n in range(int(count[1]))]
+        if name == "shapes":
+            found += [*SHAPES, *OF_DUMPS]
+        else:
+            found += [name] if count is None else [f"random_{n}" for n in range(int(count[1]))]
     return found
 
 
@@ -194,6 +200,17 @@ ALTERED: dict[str, Callable[[Path], None]] = {
 }
 
 
+def directories_to_dumps(evidence: Path) -> None:
+    """What kafka-dump-log prints of each node's last directory, and no directory."""
+    for node in [path for path in sorted(evidence.iterdir()) if path.is_dir()]:
+        disks = sorted(node.glob("disk-*"))
+        text = "".join(dump_of(disk) for disk in disks if disk.name.startswith("disk-final"))
+        for disk in disks:
+            shutil.rmtree(disk)
+        if text:
+            (node / "dump.txt").write_text(text)
+
+
 def withheld_copy(evidence: Path, target: Path, withhold: Withhold) -> int:
     """Links the evidence without what is withheld; how many files that left out."""
     left_out = 0
@@ -224,12 +241,26 @@ def _judge(
     target = Path(tempfile.mkdtemp(prefix="changed-", dir=directory))
     evidence = target / "evidence"
     try:
-        left_out = withheld_copy(directory / "evidence", evidence, withheld_by(name))
-        if name in ALTERED:
-            ALTERED[name](evidence)
-        elif not left_out:
-            return None
-        comparison, answer = compare(f"{directory.name} {name}", evidence, truths)
+        is_shape = name in SHAPES or name in OF_DUMPS
+        if is_shape:
+            shutil.copytree(directory / "evidence", evidence)
+            if name in OF_DUMPS:
+                directories_to_dumps(evidence)
+            (SHAPES | OF_DUMPS)[name](evidence)
+        else:
+            left_out = withheld_copy(directory / "evidence", evidence, withheld_by(name))
+            if name in ALTERED:
+                ALTERED[name](evidence)
+            elif not left_out:
+                return None
+        comparison, answer = compare(
+            f"{directory.name} {name}",
+            evidence,
+            truths,
+            to_the_end=name not in BEFORE_THE_END,
+            may_say_nothing=is_shape,
+        )
+        comparison.change = name
         if not comparison.right:
             (directory / f"answer-{name}.json").write_text(json.dumps(answer, indent=1))
         return comparison

@@ -29,15 +29,20 @@ class Comparison:
     by_offset: how many of the verdicts rest on acknowledgements that name some records by their
     offset alone, as the laboratory withholds their ids in some runs: not all was handed over, and
     what is UNKNOWN of these (`unknown_by_offset`) is not in `unknown`.
+    change: what was done to the evidence before. assumed: verdicts that are not so, under an
+    assumption that they name. contradicted: of which no history is left.
     """
 
     name: str
+    change: str = ""
     verdicts: int = 0
     by_offset: int = 0
     causes: int = 0
     wrong: list[str] = field(default_factory=list)
     false_alarms: list[str] = field(default_factory=list)
     wrong_causes: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    contradicted: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     unknown_by_offset: list[str] = field(default_factory=list)
     beyond_evidence: list[str] = field(default_factory=list)
@@ -56,7 +61,10 @@ class Comparison:
             f"{len(self.false_alarms)} false alarms, {len(self.wrong_causes)} wrong causes "
             f"({self.causes} told), UNKNOWN {share:.0%}"
         ]
-        titles = ("wrong", "false_alarms", "wrong_causes", "unknown", "unknown_by_offset")
+        titles = (
+            "wrong", "false_alarms", "wrong_causes", "assumed", "contradicted", "unknown",
+            "unknown_by_offset",
+        )  # fmt: skip
         for title in (*titles, "unknown_details", "beyond_evidence", "details"):
             lines += [f"  {title}: {line}" for line in getattr(self, title)]
         return "\n".join(lines)
@@ -88,19 +96,30 @@ def compare(
     evidence: Path,
     truths: dict[TopicPartition, PartitionTruth],
     clock_bound: int | None = None,
+    *,
+    to_the_end: bool = True,
+    may_say_nothing: bool = False,
 ) -> tuple[Comparison, dict[str, Any]]:
     """Judges one answer; the answer itself is for whoever looks into a difference.
 
     clock_bound: what is declared of the clocks, ms; all of them are the one of this machine.
+    to_the_end: what was lost had been lost by the end of the evidence. may_say_nothing: what is
+    handed over may name no partition.
     """
     found = Comparison(name)
     status, answer, told = diagnose(evidence, clock_bound)
+    if may_say_nothing and status == 2 and not answer:
+        return found, answer
     if status not in (0, 1, 3) or not answer:
         found.wrong.append(f"exit status {status}: {told.strip()[-500:]}")
         return found, answer
     without_ids = named_by_offset(evidence)
     for partition, truth in truths.items():
-        _compare_partition(found, answer, partition, truth, partition in without_ids)
+        if may_say_nothing and partition not in {
+            (verdict["topic"], verdict["partition"]) for verdict in answer["verdicts"]
+        }:
+            continue
+        _compare_partition(found, answer, partition, truth, partition in without_ids, to_the_end)
     refused = answer["input"]["quarantined"] + answer["input"]["held"]
     if refused:
         found.wrong.append(f"{refused} events of a real cluster were refused")
@@ -127,6 +146,7 @@ def _compare_partition(
     partition: TopicPartition,
     truth: PartitionTruth,
     without_ids: bool,
+    to_the_end: bool,
 ) -> None:
     name = f"{partition[0]}-{partition[1]}"
     told = [
@@ -148,11 +168,16 @@ def _compare_partition(
         found.by_offset += by_offset
         line = f"{name} {invariant}: expected {expected}, came {actual}"
         reasons = "; ".join(str(one["reason"]) for one in verdicts)
-        if actual == expected:
+        if "no history that the rules" in reasons:
+            found.contradicted.append(f"{line} ({reasons})")
+        if actual == expected or (actual == HOLDS and not to_the_end):
             continue
+        assuming = [one["assuming"] for one in verdicts if one.get("assuming")]
         if actual == UNKNOWN:
             unknown = found.unknown_by_offset if by_offset else found.unknown
             unknown.append(f"{line} ({reasons})")
+        elif assuming:
+            found.assumed.append(f"{line} (assuming {assuming}: {reasons})")
         elif expected == HOLDS:
             found.false_alarms.append(f"{line} ({reasons})")
         elif truth.only_beyond_evidence and invariant == "committed_records_survive":

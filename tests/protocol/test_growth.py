@@ -48,13 +48,13 @@ def unclean_elections(count: int) -> Facts:
     yield from _begin()
     end, leader = 0, 1
     for number in range(1, count + 1):
-        other = 3 - leader
+        other, alone = 3 - leader, number > 1
         yield ev.LeaderAppended(leader, end, end + 2, number - 1)
-        yield ev.HighWatermarkAdvanced(leader, end + 2)
-        yield ev.RecordsAcknowledged(end, end + 2, "all", number - 1)
+        yield ev.HighWatermarkAdvanced(leader, end + 2 if alone else end)
+        yield ev.RecordsAcknowledged(end, end + 2, "all" if alone else "1", number - 1)
         yield ev.LeadershipRecorded(other, number, (other,), number, "unclean", (1, 2))
         yield ev.BecameLeader(other, number, end, end, number)
-        yield ev.BecameFollower(leader, number, other, end + 2, end + 2, number)
+        yield ev.BecameFollower(leader, number, other, end + 2, end + 2 if alone else end, number)
         yield ev.Truncated(leader, end, end + 2, "diverging_epoch")
         yield ev.LeaderAppended(other, end, end + 1, number)
         yield ev.FollowerAppended(leader, end, end + 1, number)
@@ -130,7 +130,8 @@ def restarts_of_a_follower(count: int) -> Facts:
         yield ev.LeaderAppended(leader, number - 1, number, number)
         yield ev.ReplicaStopped(3, "process_crash")
         yield ev.ReplicaStarted(3, 0, number - 1, number - 1, False)
-        yield ev.BecameFollower(3, number, leader, number - 1, number - 1, number)
+        for follower in (3 - leader, 3):
+            yield ev.BecameFollower(follower, number, leader, number - 1, number - 1, number)
         yield ev.FollowerAppended(3, number - 1, number, number)
         yield ev.HighWatermarkAdvanced(3, number)
 

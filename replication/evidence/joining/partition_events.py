@@ -72,15 +72,14 @@ def _date(at: int | None) -> int | None:
 def _silent(evidence: PartitionEvidence, entries: list[Entry]) -> Iterator[ev.CoverageDeclared]:
     """Coverage ends where a broker's lines end: what it did since is missing. A trace that no copy
     and no stop ends, and others' steps go on behind it, ended before its broker did."""
-    copied = {copy.broker for copy in evidence.copies}
+    copied, hosts = {copy.broker for copy in evidence.copies}, _hosts(evidence)
     last: dict[int, Entry] = {}
     for entry in entries:
-        broker = getattr(entry.fact, "replica", None)
         # A copy of no known moment is put behind all.
-        if broker is not None and not isinstance(entry.fact, ev.ReplicaLogObserved):
-            last[broker] = entry
-    newest = max((e.at for e in last.values()), default=0)
-    for broker in sorted(_hosts(evidence)):
+        if not isinstance(entry.fact, ev.ReplicaLogObserved):
+            last[entry.stream] = entry
+    newest = max((e.at for b, e in last.items() if b in hosts), default=0)
+    for broker in sorted(hosts):
         why, end = evidence.silent.get(broker), last.get(broker)
         if why is None and end is not None and broker not in copied:
             ended = _is_stopped(evidence, broker) or newest <= end.at + TRACE_GOES_ON

@@ -7,11 +7,13 @@ decided, it is asked again without each, so that the answer names only what it r
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories import assumptions as named
 from replication.protocol.histories.assumptions import (
     HEARD_EARLY,
+    LINES_MISSING,
     STRICT,
     WIDEST,
     Assumed,
@@ -115,7 +117,8 @@ class Histories:
         names = fewer
         names -= {named.DISKS_KEEP}
         found.append(Assumed(names, None))
-        return [*dict.fromkeys([*found, *last])]
+        gaps = [replace(each, names=each.names | LINES_MISSING.names) for each in found]
+        return [*dict.fromkeys([*found, *last, *gaps, LINES_MISSING])]
 
     def _assumable(self) -> Iterator[str]:
         line = self.line(named.EVERYTHING)
@@ -172,7 +175,8 @@ class Histories:
         """Which assumptions of elections leave no history at some run of offsets."""
         if self._of_elections is None:
             each = [self._follow_down(stretch, rungs) for stretch in stretches]
-            told = [f.assumed.names for f in each if not f.contradicted and not f.admitted.too_many]
+            told = [f.assumed.names for f in each if not f.admitted.too_many]
+            told = [names for names in told if not names & LINES_MISSING.names]
             assumed = rungs[0].names & named.OF_ELECTIONS
             self._of_elections = assumed - assumed.intersection(*told)
         return self._of_elections

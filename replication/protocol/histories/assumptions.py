@@ -17,13 +17,16 @@ EVERY_SEND_IS_KNOWN = "every_send_is_known"
 RECORDS_AS_SEEN = "records_as_seen"
 TOPIC_CREATED_ONCE = "topic_created_once"
 CLOCKS_AGREE = "clocks_agree"
+LINES_ARE_MISSING = "lines_are_missing"
 NOTHING_BEFORE = "nothing_before"
 # Under either of these no record is thought of that nothing shows.
 NOTHING_UNSEEN = frozenset((EVERY_SEND_IS_KNOWN, RECORDS_AS_SEEN))
 # What is false of an election at one offset is false at all.
 OF_ELECTIONS = frozenset((ELECTIONS_AS_RECORDED, LEADERS_IN_SYNC))
 # What decides which replicas, steps and answers to clients there are.
-OF_THE_TIMELINE = frozenset((REPLICAS_AS_SEEN, NOTHING_BEFORE, TOPIC_CREATED_ONCE, CLOCKS_AGREE))
+OF_THE_TIMELINE = frozenset(
+    (REPLICAS_AS_SEEN, NOTHING_BEFORE, TOPIC_CREATED_ONCE, CLOCKS_AGREE, LINES_ARE_MISSING)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,13 @@ ASSUMPTIONS = {
             "clocks; an acknowledgement before the first leader; a time zone that nothing tells",
             "a copy of a log that has the record, or one of a later time that ends past its offset",
         ),
+        Assumption(
+            LINES_ARE_MISSING,
+            "lines of a broker's log are missing, though nothing else shows it: if none is, no "
+            "history fits the evidence",
+            "a history that fits without it",
+            "every broker's whole log, from before the incident to the last copy",
+        ),
     )
 }
 
@@ -135,7 +145,9 @@ STRICT = Assumed()
 WIDEST = Assumed(moments_known=False)
 # Where none is left then either, and fetches carry no leader epoch.
 HEARD_EARLY = Assumed(heard_early=True)
-EVERYTHING = Assumed(frozenset(ASSUMPTIONS), 0)
+# At last, but not strictly: what contradicts itself may be misread as well.
+LINES_MISSING = Assumed(frozenset((LINES_ARE_MISSING,)))
+EVERYTHING = Assumed(frozenset(ASSUMPTIONS) - LINES_MISSING.names, 0)
 
 
 def only(assumed: Assumed, names: frozenset[str]) -> Assumed:

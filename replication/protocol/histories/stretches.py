@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from replication.protocol.histories.assumptions import Assumed
+from replication.protocol.histories.assumptions import LINES_ARE_MISSING, Assumed
 from replication.protocol.histories.filters.at_offset import Run
 from replication.protocol.histories.filters.timeline import Timeline
 from replication.protocol.histories.moves.states import At
@@ -81,3 +81,8 @@ class Stretch:
     def contradicted(self) -> bool:
         """Whether no history explains the evidence, under whatever assumptions."""
         return self.found.contradicted
+
+    @property
+    def lines_missing(self) -> bool:
+        """Whether a history is left only where lines of some broker are missing unseen."""
+        return LINES_ARE_MISSING in self.assumed.names

@@ -15,6 +15,8 @@ from replication.protocol.judgement.settling import artefacts
 from replication.protocol.judgement.two_histories import TwoHistories, two_histories, words
 from replication.protocol.judgement.view import View
 
+LACKS_LINES = "no history fits unless lines of a broker are missing or misread; "
+
 
 @dataclass(frozen=True, slots=True)
 class Promise:
@@ -96,7 +98,8 @@ def open_verdict(view: View, name: str, kept: str, broken: str) -> Verdict:
     both = two_histories(first, name)
     verdict = unknown(
         name,
-        f"{_where(first.first, first.end)}: {_parting(both, kept, broken)}",
+        f"{_where(first.first, first.end)}: {LACKS_LINES if first.lines_missing else ''}"
+        f"{_parting(both, kept, broken)}",
         both.settled_by,
     )
     verdict.histories = both.as_json()

@@ -64,7 +64,7 @@ def rests(world: World, chance: random.Random, count: int) -> Iterator[tuple[str
 
 def outcome(truth: TrueStory, stretch: Stretch) -> tuple[str, int]:
     """What became of the true ends of a run of offsets; the offset that tells."""
-    if stretch.contradicted:
+    if stretch.contradicted or stretch.lines_missing:
         return "contradicted", stretch.first
     admitted: Admitted = stretch.admitted
     if admitted.too_many:

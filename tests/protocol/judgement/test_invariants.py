@@ -97,7 +97,7 @@ def test_of_a_deleted_topic_no_replica_is_left_to_differ(deleted: bool | None) -
     started = [ev.ReplicaStarted(r, 0, 0) for r in (1, 2, 3)]
     appended = [ev.FollowerAppended(r, 0, 5) for r in (2, 3)]
     lines = [*ALL_TRACED, *FIRST[:-1], *started, *appended, ev.PartitionDescribed(deleted=deleted)]
-    verdict = log_matching.judge(view_of(told(lines)))
+    verdict = log_matching.judge(view_of(told(lines), strict=True))
     assert verdict.verdict == (HOLDS if deleted else UNKNOWN)
 
 

@@ -91,7 +91,7 @@ def test_an_unknown_shows_two_histories_and_asks_for_everything_at_once() -> Non
     assert "an acknowledgement log of the producers" in found["settled_by"]
 
 
-def test_evidence_that_no_history_explains_is_said_and_is_no_verdict() -> None:
+def test_evidence_that_no_history_explains_has_gaps_by_name_and_strictly_no_verdict() -> None:
     """A leader alone below min.insync.replicas commits nothing from 3.7 on (KAFKA-15583)."""
     lines = [ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3)]
     facts: Facts = [
@@ -101,7 +101,9 @@ def test_evidence_that_no_history_explains_is_said_and_is_no_verdict() -> None:
         ev.LeaderAppended(1, 0, 5, 0), ev.HighWatermarkAdvanced(1, 5),
     ]  # fmt: skip
     found = judged(facts)
-    assert found["verdict"] == "UNKNOWN"
+    assert (found["verdict"], "lines_are_missing" in found["assuming"]) == ("HOLDS", True)
+    found = judged(facts, strict=True)
+    assert (found["verdict"], found["assuming"]) == ("UNKNOWN", [])
     assert "no history that the rules of the release allow" in found["reason"]
 
 

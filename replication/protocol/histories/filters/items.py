@@ -5,7 +5,11 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from replication.protocol.ground.story import WRITES, OwnStep
-from replication.protocol.histories.assumptions import COPIES_ARE_CURRENT, Assumed
+from replication.protocol.histories.assumptions import (
+    COPIES_ARE_CURRENT,
+    LINES_ARE_MISSING,
+    Assumed,
+)
 from replication.protocol.histories.filters.by_offset import NEVER
 from replication.protocol.histories.filters.timeline import Timeline
 
@@ -137,12 +141,13 @@ class Items(Mapping[int, tuple[Item, ...]]):
 
     def _is_unplaced(self, number: int, step: OwnStep) -> bool:
         """Whether nothing tells in which leader epoch a broker whose lines are missing did a step:
-        no role of it is known by then, or, where nothing is assumed, it may have had others since.
+        no role of it is known by then, or, where nothing is assumed of it, it may have had others
+        since.
         """
         leader_epoch = self.index.before[number].leader_epoch
         if leader_epoch == NEVER:
             return True
-        if self.run.assumed.names or step.kind in ("led", "followed"):
+        if self.run.assumed.names - {LINES_ARE_MISSING} or step.kind in ("led", "followed"):
             return False
         return not (step.kind == "wrote" and step.leader_epoch == leader_epoch)
 

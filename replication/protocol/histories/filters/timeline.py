@@ -12,6 +12,7 @@ from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.histories.assumptions import (
     CLOCKS_AGREE,
+    LINES_ARE_MISSING,
     NOTHING_BEFORE,
     REPLICAS_AS_SEEN,
     TOPIC_CREATED_ONCE,
@@ -142,6 +143,8 @@ def timeline_of(state: State, assumed: Assumed) -> Timeline:
     catch_up(state)
     story = state.story
     covered, traced = _brokers_covered(state)
+    if LINES_ARE_MISSING in assumed.names:
+        covered, traced = set(), set()
     if NOTHING_BEFORE not in assumed.names and not story.ordered:
         covered -= lived_before(state, covered)
         traced &= covered

@@ -30,9 +30,9 @@ def judge(view: View) -> Verdict:
         return holds(NAME, "the topic was deleted: no replica is left to differ")
     broken = view.fates.broken(NAME)
     undecided = [fate.stretch for fate in view.fates.undecided(NAME)]
-    runs = [fate.stretch for fate, _ in broken] + [
-        s for s in undecided if s.contradicted or s.admitted.too_many
-    ]
+    runs = [fate.stretch for fate, _ in broken]
+    runs += [s for s in undecided if s.contradicted or s.admitted.too_many]
+    runs += [fate.stretch for fate in view.fates.runs if fate.stretch.lines_missing]
     for d in view.divergences:
         if d.status == "settled" and not any(_touches(d, stretch) for stretch in runs):
             d.status = "pending"
