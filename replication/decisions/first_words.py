@@ -109,8 +109,8 @@ def _ranges(c: dict[str, Any], *, surely: bool, of: str = "lost") -> list[tuple[
 
 
 def promised(rows: Sequence[dict[str, Any]], replica: int) -> int:
-    """How many promised records that another one has a candidate surely loses at these partitions,
-    as far as it is known where they end."""
+    """At how many offsets a candidate surely loses a promised record of these partitions that
+    another one has, as far as it is known where they end."""
     return sum(
         end - first
         for row in rows
@@ -128,7 +128,8 @@ def _then(answer: dict[str, Any]) -> str:
     rivals = [*dict.fromkeys(r for row in chosen for r in row["rivals"])]
     if chosen:
         costs = ", ".join(
-            f"--elect {r} (loses {counted(promised(chosen, r), 'promised record')})" for r in rivals
+            f"--elect {r} (loses what was promised at {counted(promised(chosen, r), 'offset')})"
+            for r in rivals
         )
         rest = [in_short(row) for row in rows if row["advice"] not in ("show_both", "any_order")]
         first = f"choose the leader of {names(chosen)}, and call this again with it: {costs}"

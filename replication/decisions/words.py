@@ -175,9 +175,9 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
     if advice == "show_both":
         told = " and ".join(f"broker {r}" for r in row["rivals"])
         cost = ", ".join(
-            f"broker {r} {counted(promised([row], r), 'record')}" for r in row["rivals"]
+            f"broker {r} at {counted(promised([row], r), 'offset')}" for r in row["rivals"]
         )
-        yield f"  YOURS TO CHOOSE  {told} each lose what another keeps: of what was promised"
+        yield f"  YOURS TO CHOOSE  {told} each lose what was promised and another keeps:"
         yield f"  {cost}. No rule tells whose records matter more. The plan for broker N:"
         yield "  --elect N. What only another has can be produced again from its copy, after the"
         yield "  election: `replication-analyzer recover`."

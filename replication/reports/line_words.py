@@ -93,12 +93,12 @@ def _rank(kind: str) -> int:
 
 
 def _range(first: int, end: int) -> str:
-    """Offsets with their count; the end is exclusive."""
+    """Offsets with their count, transaction markers among them; the end is exclusive."""
     if end <= first:
-        return "no records"
+        return "nothing"
     if end == first + 1:
-        return f"the record at offset {first}"
-    return f"offsets {first}..{end - 1} ({end - first} records)"
+        return f"what was at offset {first}"
+    return f"offsets {first}..{end - 1} ({end - first} offsets)"
 
 
 def _leader(f: Fields) -> str:

@@ -31,8 +31,9 @@ def test_a_choice_is_asked_for_first_with_what_each_loses() -> None:
     rows.append(row(9, "start", candidate(1)))
     assert promised(rows, 2) == 96
     assert said(rows, 1, 2)[-1] == (
-        "choose the leader of t-0..2, and call this again with it: --elect 1 (loses 24 "
-        "promised records), --elect 2 (loses 96 promised records); t-9: start broker 1."
+        "choose the leader of t-0..2, and call this again with it: --elect 1 (loses what was "
+        "promised at 24 offsets), --elect 2 (loses what was promised at 96 offsets); t-9: "
+        "start broker 1."
     )
 
 
