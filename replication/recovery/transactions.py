@@ -45,7 +45,7 @@ class Markers:
         if at < len(outcomes):
             return outcomes[at]
         log, entries = self.logs.get(copy, (None, ()))
-        before = [epoch for epoch, start in entries if start <= offset]
+        before = [entry[0] for entry in entries if entry[1] <= offset]
         if log is None or not before or before[-1] != leader_epoch:
             return OPEN
         return self.outcome(log, producer_id, offset, leader_epoch)

@@ -72,6 +72,6 @@ def test_markers_and_emptied_batches_are_no_records(tmp_path: Path) -> None:
     found = identify_contents([copy_of(tmp_path, 1, one), copy_of(tmp_path, 2, other)]).empty
     assert found == [WithoutRecords(2, 3, 0, False), WithoutRecords(3, 4, 0, True)]
     at_risk = {"first_offset": 0, "end_offset": 5, "leader_epoch": 0}
-    lost = [{**at_risk, "status": "lost", "leader_epoch": epoch} for epoch in (0, 1, None)]
+    lost = [{**at_risk, "status": "lost", "leader_epoch": of} for of in (0, 1, None)]
     count_records([at_risk, *lost], found)
     assert [at_risk["records"], *(x["records"] for x in lost)] == [4, 3, 4, 4]

@@ -374,15 +374,15 @@ def test_a_damaged_segment_that_the_broker_set_aside_is_no_missing_copy(
 
 
 def test_the_marker_of_what_was_set_aside_is_in_the_log_beside_it(tmp_path: Path) -> None:
-    for epoch, held_back in ((0, None), (1, "open_transaction")):
-        told = {"flags": TRANSACTIONAL, "producer": (77, 0, 0), "leader_epoch": epoch}
+    for written_in, held_back in ((0, None), (1, "open_transaction")):
+        told = {"flags": TRANSACTIONAL, "producer": (77, 0, 0), "leader_epoch": written_in}
         evidence, out = (
-            lost_evidence(tmp_path / f"e{epoch}", marker(5, 77, 1), 4),
-            tmp_path / str(epoch),
+            lost_evidence(tmp_path / f"e{written_in}", marker(5, 77, 1), 4),
+            tmp_path / str(written_in),
         )
         aside = evidence / f"broker-1/t-0/{3:020d}.log.deleted"
         aside.write_bytes(batch(3, Record(b"a", key=b"a"), **told))
-        recover_rows(evidence, out, row(4, leader_epoch=epoch))
+        recover_rows(evidence, out, row(4, leader_epoch=written_in))
         assert had(out) == [(3, "a", held_back)]
 
 

@@ -39,9 +39,9 @@ def count_records(rows: Iterable[dict[str, Any]], found: Sequence[WithoutRecords
     starts, ends = [w.first_offset for w in found], [w.end_offset for w in found]
     for row in rows:
         first, end = row["first_offset"], row["end_offset"]
-        epoch = row.get("leader_epoch") if "status" in row else None
+        leader_epoch = row.get("leader_epoch") if "status" in row else None
         empty: set[int] = set()
         for w in found[bisect_left(ends, first + 1) : bisect_right(starts, end - 1)]:
-            if w.alone or (epoch is not None and w.leader_epoch == epoch):
+            if w.alone or (leader_epoch is not None and w.leader_epoch == leader_epoch):
                 empty.update(range(max(first, w.first_offset), min(end, w.end_offset)))
         row["records"] = end - first - len(empty)
