@@ -28,6 +28,7 @@ from replication.evidence.collecting.observations import brokers_of
 from replication.evidence.event_dumps import Misfits, read_events, write_events
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.joining.by_clock import ClocksDisagree
+from replication.evidence.joining.without_records import count_records
 from replication.evidence.opening import lines_of
 from replication.evidence.unreadable import Unreadable
 from replication.foresight import cluster as foresight_cluster
@@ -348,6 +349,13 @@ def _folded(
             print(f"{topic}-{number}: a defect of this tool: {partition.defect}", file=sys.stderr)
     counts = _counts(imported, count, misfits, folded)
     answers = [f.answer for f in folded]
+    for f in folded:
+        empty = imported.empty.get(f.identity, ())
+        for found in (f.answer.losses, f.answer.at_risk, f.answer.past_risks) if empty else ():
+            count_records(found, empty)
+        # Where no record is in danger there is nothing that anybody could miss.
+        f.answer.at_risk[:] = [x for x in f.answer.at_risk if x["records"]]
+        f.answer.past_risks[:] = [x for x in f.answer.past_risks if x["records"]]
     rows = imported.observations
     answer = assemble(
         _clusters(imported, folded, rows), counts, answers, imported.inventory, rows,

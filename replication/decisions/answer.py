@@ -23,7 +23,7 @@ from replication.decisions.choosing import (
 from replication.decisions.down import copies_of_the_stopped, perhaps_running
 from replication.decisions.plan import Plan, Step, plan_of, plan_of_older
 from replication.decisions.questions import PROMISED, TIERS
-from replication.decisions.ranges import NO_END, Ranges, has_no_end, size
+from replication.decisions.ranges import has_no_end, size, with_open_end
 from replication.decisions.start_order import keep_order, start_order
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.assumptions import ASSUMPTIONS
@@ -178,11 +178,11 @@ def partition_json(decision: Decision) -> dict[str, Any]:
         "newest_epoch_then_longest_log": by_log_end(state, of.away),
         "undecided_because": choice.because,
         "settled_by": choice.settled_by,
-        "unexplained": _ranges(of.unexplained),
+        "unexplained": with_open_end(of.unexplained),
         "perhaps_running": perhaps_running(state),
         "away": sorted(of.away),
         "assuming": sorted(_assuming(decision)),
-        "lost_under_every_choice": {t: _ranges(of.gone[t].surely) for t in TIERS},
+        "lost_under_every_choice": {t: with_open_end(of.gone[t].surely) for t in TIERS},
         "older_copies": [
             {
                 "replica": x.replica,
@@ -248,9 +248,9 @@ def _candidate(c: Candidate, of: Outlook, isr_is_known: bool) -> dict[str, Any]:
         "copies": [
             {
                 "replica": x.replica,
-                "cut_by_first_fetch": _ranges(x.cut),
-                "kept_and_diverging": _ranges(x.diverging),
-                "either": _ranges(x.undecided),
+                "cut_by_first_fetch": with_open_end(x.cut),
+                "kept_and_diverging": with_open_end(x.diverging),
+                "either": with_open_end(x.undecided),
                 "assuming": sorted(x.assuming),
             }
             for x in c.copies
@@ -261,12 +261,8 @@ def _candidate(c: Candidate, of: Outlook, isr_is_known: bool) -> dict[str, Any]:
 
 def _lost(lost: Lost) -> dict[str, Any]:
     return {
-        "surely": _ranges(lost.surely),
+        "surely": with_open_end(lost.surely),
         "surely_records": size(lost.surely),
-        "perhaps": _ranges(lost.perhaps),
+        "perhaps": with_open_end(lost.perhaps),
         "perhaps_records": None if has_no_end(lost.perhaps) else size(lost.perhaps),
     }
-
-
-def _ranges(ranges: Ranges) -> list[list[int | None]]:
-    return [[first, None if end == NO_END else end] for first, end in ranges]

@@ -1,11 +1,12 @@
 """Each replica as the next leader: what is lost under it, and what becomes of the other copies."""
 
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from replication.decisions.following import CUT, keeps
 from replication.decisions.questions import PROMISED, TIERS, Asked, of_any_tier
 from replication.decisions.ranges import NO_END, Ranges, joined
-from replication.protocol.ground.model import Span
+from replication.protocol.ground.story import OwnStep
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.ask import Histories
 from replication.protocol.histories.assumptions import RECORDS_AS_SEEN, Assumed
@@ -247,11 +248,12 @@ class _Asking:
             for other in [o for o in everybody if o != n]:
                 more = result.more.setdefault((n, other), Lost())
                 self._add(self.asked.has_more(PROMISED, n, other), more, ())
-        for copy, spans in _older(result.state):
+        for copy, shown in _older(result.state):
             result.older.append(copy)
-            for tier in TIERS if spans else ():
+            for tier, step in product(TIERS, shown):
                 copy.lost[tier] = Lost()
-                self._add(self.asked.lost_by_copy(tier, spans), copy.lost[tier], (copy,))
+                question = self.asked.lost_by_copy(tier, step.spans, step.log_end_offset or 0)
+                self._add(question, copy.lost[tier], (copy,))
         for tier in TIERS:
             result.gone[tier] = Lost()
             self._add(self.asked.gone(tier, everybody), result.gone[tier], ())
@@ -345,8 +347,8 @@ class _Asked:
     needed: frozenset[str] = frozenset()
 
 
-def _older(state: State) -> list[tuple[Older, tuple[Span, ...]]]:
-    """The copies that hold something by themselves, with all that the whole copy showed."""
+def _older(state: State) -> list[tuple[Older, list[OwnStep]]]:
+    """The copies that hold something by themselves, each with what the whole copy showed."""
     found = []
     for x in older_copies(state):
         steps = [
@@ -354,8 +356,7 @@ def _older(state: State) -> list[tuple[Older, tuple[Span, ...]]]:
             for s in state.story.own.get(x.replica, [])
             if s.kind == "copy" and s.event_id == x.shown_by and s.kind_of_copy != "part"
         ]
-        spans = steps[-1].spans if steps else ()
-        found.append((Older(x.replica, x.kind, x.shown_by, [*x.alone]), spans))
+        found.append((Older(x.replica, x.kind, x.shown_by, [*x.alone]), steps[-1:]))
     return found
 
 

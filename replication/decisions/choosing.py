@@ -224,19 +224,17 @@ def isr_proof(outlook: Outlook, replica: int) -> IsrProof | None:
 
 
 def by_log_end(state: State, away: frozenset[int] = frozenset()) -> int | None:
-    """Whom the newest last epoch, then the longest log, would choose: told beside the advice, and
-    never what it rests on. away: who is not waited for."""
+    """Whom the newest last epoch, then the longest log, would choose, None where it is several:
+    told beside the advice, and never what it rests on. away: who is not waited for."""
     there = (r for n, r in state.replicas.items() if n not in away)
     known = [r for r in there if state.log_is_known(r)]
-    if not known:
-        return None
-
-    def score(number: int) -> tuple[int, int, int]:
-        log = state.replicas[number].log
-        epochs = [s.leader_epoch for s in log.spans if s.leader_epoch is not None]
-        return (epochs[-1] if epochs else -1, log.log_end_offset, -number)
-
-    return max((r.replica for r in known), key=score)
+    scores: dict[tuple[int, int], list[int]] = {}
+    for r in known:
+        epochs = [s.leader_epoch for s in r.log.spans if s.leader_epoch is not None]
+        score = (epochs[-1] if epochs else -1, r.log.log_end_offset)
+        scores.setdefault(score, []).append(r.replica)
+    best = scores[max(scores)] if scores else []
+    return best[0] if len(best) == 1 else None
 
 
 def last_leader(state: State) -> int | None:

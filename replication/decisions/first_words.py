@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from replication.decisions.ranges import common
+from replication.decisions.step_words import brokers, directories_copied
 from replication.protocol.ground.model import joined_ranges
 from replication.reports.inventory_words import counted
 from replication.reports.natural import names
-from replication.reports.vocabulary import name, offsets
+from replication.reports.vocabulary import name, runs_of_offsets
 
 MOST_NAMED = 4
 TIERS = {
@@ -44,13 +45,22 @@ def do_now(answer: dict[str, Any], paths: Sequence[object]) -> list[str]:
 
 
 def _not_yet(rows: list[dict[str, Any]]) -> list[str]:
-    """Which brokers must not start yet, and because of which partitions."""
-    waiting = sorted({each["broker"] for row in rows for each in row["not_yet"]})
-    if not waiting:
-        return []
+    """Which brokers must not start yet, until when, and what is to be copied before."""
     because = [row for row in rows if row["not_yet"]]
-    told = "Do not start" if len(waiting) == 1 else "Start none of"
-    return [f"{told} {brokers(waiting)} yet ({names(because)}). Copy their directories first."]
+    if not because:
+        return []
+    waiting = sorted({each["broker"] for row in because for each in row["not_yet"]})
+    leaders = {row["replica"] for row in because}
+    if None in leaders:
+        until = f"the leader of {names([r for r in because if r['replica'] is None])} is chosen"
+    elif len(leaders) == 1:
+        until = f"broker {leaders.pop()} leads {names(because)}"
+    else:
+        until = f"{names(because)} are led as their plans below say"
+    copied = sorted(directories_copied(because))
+    those = "directory" if len(copied) == 1 else "directories"
+    copy = f" Copy first, as below: the {those} of {brokers(copied)}." if copied else ""
+    return [f"Do not start {brokers(waiting)} before {until}.{copy}"]
 
 
 def _one_failure_away(rows: list[dict[str, Any]]) -> list[str]:
@@ -67,8 +77,9 @@ def _one_failure_away(rows: list[dict[str, Any]]) -> list[str]:
             for held in each[1:]:
                 alone = common(alone, held)
             if alone:
-                runs = some([_told(run) for run in alone])
-                found.setdefault(c["replica"], []).append(f"{name(row)} {runs}")
+                runs = [(first, None if end == _OPEN_END else end) for first, end in alone]
+                told = f"{name(row)} {runs_of_offsets(runs)}"
+                found.setdefault(c["replica"], []).append(told)
     return [f"{some(told)} on broker {number} alone" for number, told in sorted(found.items())]
 
 
@@ -97,13 +108,9 @@ def _ranges(c: dict[str, Any], *, surely: bool, of: str = "lost") -> list[tuple[
     ]
 
 
-def _told(run: tuple[int, int]) -> str:
-    return range_of(run[0], None if run[1] == _OPEN_END else run[1])
-
-
 def promised(rows: Sequence[dict[str, Any]], replica: int) -> int:
-    """How many promised records that another one has a candidate surely loses at these partitions,
-    as far as it is known where they end."""
+    """At how many offsets a candidate surely loses a promised record of these partitions that
+    another one has, as far as it is known where they end."""
     return sum(
         end - first
         for row in rows
@@ -114,10 +121,6 @@ def promised(rows: Sequence[dict[str, Any]], replica: int) -> int:
     )
 
 
-def range_of(first: int, end: int | None) -> str:
-    return f"from offset {first} on" if end is None else offsets(first, end)
-
-
 def _then(answer: dict[str, Any]) -> str:
     """What to do: first whatever a person has to choose, since the order of starts hangs on it."""
     rows = answer["partitions"]
@@ -125,7 +128,8 @@ def _then(answer: dict[str, Any]) -> str:
     rivals = [*dict.fromkeys(r for row in chosen for r in row["rivals"])]
     if chosen:
         costs = ", ".join(
-            f"--elect {r} (loses {counted(promised(chosen, r), 'promised record')})" for r in rivals
+            f"--elect {r} (loses what was promised at {counted(promised(chosen, r), 'offset')})"
+            for r in rivals
         )
         rest = [in_short(row) for row in rows if row["advice"] not in ("show_both", "any_order")]
         first = f"choose the leader of {names(chosen)}, and call this again with it: {costs}"
@@ -155,11 +159,6 @@ def in_short(row: dict[str, Any]) -> str:
             "any_order": ": start the brokers in any order",
         }[row["advice"]]
     )
-
-
-def brokers(numbers: Sequence[int]) -> str:
-    told = ", ".join(map(str, numbers))
-    return f"broker{'' if len(numbers) == 1 else 's'} {told}"
 
 
 def some(told: Sequence[str], between: str = ", ") -> str:

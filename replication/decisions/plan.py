@@ -16,7 +16,7 @@ from replication.decisions.candidates import (
 )
 from replication.decisions.choosing import ANY, ELECT, KEEP, NOTHING_TO_DECIDE, START, Choice
 from replication.decisions.commands import Row, row_of
-from replication.decisions.ranges import ranges_in_words
+from replication.decisions.ranges import with_open_end
 from replication.decisions.traps import (
     UNCLEAN_IS_ON,
     Trap,
@@ -27,6 +27,7 @@ from replication.decisions.traps import (
     unclean_is_on,
 )
 from replication.decisions.waiting import NotYet, apart, chosen_of, not_yet
+from replication.reports.vocabulary import runs_of_offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class _Steps:
         for copy in self.chosen.copies if self.chosen is not None else ():
             if copy.replica in self.outlook.away:
                 continue
-            told = ranges_in_words(copy.ranges)
+            told = runs_of_offsets(with_open_end(copy.ranges))
             words = f"See in the copy of broker {copy.replica} the records at stake: {told}."
             self._add(commands.DUMP, copy.replica, words, first=copy.ranges[0][0])
         if self.chosen is None:

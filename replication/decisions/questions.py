@@ -15,6 +15,7 @@ from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Search
 from replication.protocol.histories.stretches import KEPT, OPEN, Admitted, Outcomes, Question
 from replication.protocol.judgement.questions import held_by, is_removed
+from replication.protocol.judgement.reference import is_compacted_away
 
 # The tiers of the loss ledger, the strongest promise first.
 ACKNOWLEDGED_BY_ALL = "acknowledged_by_isr"
@@ -52,9 +53,10 @@ class Asked:
         """Whether one candidate has a record, of any of the tiers, that another one lacks."""
         return partial(self._missing, tiers, (other,), (one,))
 
-    def lost_by_copy(self, tier: str, spans: Sequence[Span]) -> Question:
-        """Whether a record of that tier is missing from a log that holds these spans alone."""
-        return partial(self._missing_from, tier, tuple(spans))
+    def lost_by_copy(self, tier: str, spans: Sequence[Span], end: int) -> Question:
+        """Whether a record of that tier is missing from a log that holds these spans alone, and
+        ends there."""
+        return partial(self._missing_from, tier, tuple(spans), end)
 
     def ends(self, admitted: Admitted) -> frozenset[At] | None:
         """The ends with every record by its number; None where they are too many."""
@@ -71,14 +73,21 @@ class Asked:
             self._exact[key] = (admitted.search, found)
         return self._exact[key][1]
 
-    def _missing_from(self, tier: str, spans: tuple[Span, ...], admitted: Admitted) -> Outcomes:
+    def _missing_from(
+        self, tier: str, spans: tuple[Span, ...], end: int, admitted: Admitted
+    ) -> Outcomes:
+        state, x = admitted.line.state, admitted.first
+        span = next((s for s in spans if s.first_offset <= x < s.end_offset), None)
+        hole = span is None and x < end and state.may_be_compacted()
+        if hole and any(is_compacted_away(state, n, x) for n in state.replicas):
+            return KEPT
         if is_removed(admitted):
             return KEPT
         ends = self.ends(admitted)
         if ends is None:
             return OPEN
-        x = admitted.first
-        span = next((s for s in spans if s.first_offset <= x < s.end_offset), None)
+        if hole:
+            return OPEN  # Compaction may have taken its record, or it never had it.
         held = [0]
         if span is not None:
             numbers = admitted.run.records(span.leader_epoch, span.content)

@@ -14,20 +14,6 @@ def joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
     return joined_ranges([*ranges])
 
 
-def ranges_in_words(ranges: Ranges, most: int = 4) -> str:
-    """`offset 3, offsets 5..9`, some of them where there are many."""
-    told = [
-        f"from offset {first} on"
-        if end == NO_END
-        else f"offset {first}"
-        if end == first + 1
-        else f"offsets {first}..{end - 1}"
-        for first, end in ranges[:most]
-    ]
-    more = len(ranges) - most
-    return ", ".join(told) + (f" and {more} more" if more > 0 else "")
-
-
 def size(ranges: Ranges) -> int:
     """How many offsets; very many where nothing tells the end."""
     return sum(end - first for first, end in ranges)
@@ -42,6 +28,11 @@ def overlap(some: Iterable[Sequence[int | None]], others: Iterable[Sequence[int 
     """Whether two sets of ranges as JSON has them, an unknown end being None, share an offset."""
     ends = [(c or 0, NO_END if d is None else d) for c, d in others]
     return any((a or 0) < d and c < (NO_END if b is None else b) for a, b in some for c, d in ends)
+
+
+def with_open_end(ranges: Ranges) -> list[list[int | None]]:
+    """As JSON has them: None as the end that nobody knows."""
+    return [[first, None if end == NO_END else end] for first, end in ranges]
 
 
 def common(one: Ranges, other: Ranges) -> Ranges:

@@ -4,23 +4,21 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from replication.decisions.first_words import (
-    MOST_NAMED,
     PROMISED,
     TIERS,
-    brokers,
     do_now,
     promised,
-    range_of,
     some,
 )
 from replication.decisions.ranges import overlap
-from replication.decisions.step_words import plan_words, step_words
+from replication.decisions.step_words import brokers, plan_words, step_words
 from replication.protocol.histories.assumptions import ASSUMPTIONS
 from replication.reports.inventory_words import counted
 from replication.reports.natural import names
-from replication.reports.vocabulary import name
+from replication.reports.vocabulary import name, runs_of_offsets
 
-KINDS = ("surely", "perhaps")
+# What is lost in every history, and in some.
+KINDS = {"surely": "loses", "perhaps": "may lose"}
 OCCASIONS = {
     "no_leader": "nobody leads",
     "leader_is_down": "its leader is down",
@@ -138,8 +136,8 @@ def partition_lines(row: dict[str, Any]) -> Iterator[str]:
     yield from _advice(row)
     if row.get("unexplained") and row["undecided_because"] is None:
         yield (
-            f"  Of {_ranges(row['unexplained'])} no history explains the evidence: the choice "
-            "rests on the other offsets."
+            f"  Of {runs_of_offsets(row['unexplained'])} no history explains the evidence: the "
+            "choice rests on the other offsets."
         )
     yield from _lost_anyway(row)
     gone = any(row["lost_under_every_choice"].values())
@@ -164,7 +162,7 @@ def partition_lines(row: dict[str, Any]) -> Iterator[str]:
     by_end = row["newest_epoch_then_longest_log"]
     if by_end is not None and row["safe"] and by_end not in row["safe"]:
         yield (
-            f"  By its newest leader epoch and its log end it would be broker {by_end}: log ends "
+            f"  The newest leader epoch, then the longest log, would choose broker {by_end}: they "
             "do not tell what was promised."
         )
     for trap in row["traps"]:
@@ -177,9 +175,9 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
     if advice == "show_both":
         told = " and ".join(f"broker {r}" for r in row["rivals"])
         cost = ", ".join(
-            f"broker {r} {counted(promised([row], r), 'record')}" for r in row["rivals"]
+            f"broker {r} at {counted(promised([row], r), 'offset')}" for r in row["rivals"]
         )
-        yield f"  YOURS TO CHOOSE  {told} each lose what another keeps: of what was promised"
+        yield f"  YOURS TO CHOOSE  {told} each lose what was promised and another keeps:"
         yield f"  {cost}. No rule tells whose records matter more. The plan for broker N:"
         yield "  --elect N. What only another has can be produced again from its copy, after the"
         yield "  election: `replication-analyzer recover`."
@@ -243,27 +241,23 @@ def _granted(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _lost_anyway(row: dict[str, Any]) -> Iterator[str]:
-    told = [
-        f"{_ranges(ranges)} {TIERS[tier]}"
-        for tier, ranges in row["lost_under_every_choice"].items()
-        if ranges
-    ]
+    told = _by_tier(row["lost_under_every_choice"])
     if told:
         none = "none of these has them" if row["away"] else "no replica has them any more"
-        yield f"  Lost whoever leads, since {none}: {'; '.join(told)}."
+        yield f"  Lost whoever leads, since {none}: {told}."
     for x in row["older_copies"]:
         yield (
-            f"  A copy of broker {x['replica']} ({x['kind']}) has {_ranges(x['alone'])}, records "
-            "that no replica has: `replication-analyzer recover` reads it."
+            f"  A copy of broker {x['replica']} ({x['kind']}) has {runs_of_offsets(x['alone'])}, "
+            "which no replica has: `replication-analyzer recover` reads it."
         )
         if x["lost"] is not None:
-            lost = "; ".join(_lost_of(x["lost"])) or "nothing"
+            lost = "; ".join(_lost_of(x["lost"])) or "loses nothing"
             there = [r for tier in x["lost"].values() for k in KINDS for r in tier[k]]
             meet = overlap(there, x["alone"])
-            others = "the other records that replicas hold there by now: "
+            others = ". At these offsets replicas hold other records by now" if meet else ""
             yield (
-                f"    Put back in the place of broker {x['replica']}'s directory, and elected, it "
-                f"would lose {others if meet else ''}{lost}."
+                f"    Elected with this copy in the place of its directory, broker {x['replica']} "
+                f"{lost}{others}."
             )
         yield from _older_steps(x)
 
@@ -292,12 +286,12 @@ def _candidate(row: dict[str, Any], c: dict[str, Any]) -> Iterator[str]:
     here = "" if c["log_is_here"] else ", its log is not here"
     up = "not known to be down" if c["runs"] else "is down"
     gone = any(row["lost_under_every_choice"].values())
-    nothing = "nothing more" if gone else "nothing"
+    nothing = "loses nothing more" if gone else "loses nothing"
     lost = "; ".join(_lost_of(c["costs"] if gone else c["lost"])) or nothing
     yield f"    broker {c['replica']} ({up}, {how}{here}): {lost}"
     for copy in c["copies"]:
         told = [
-            f"{_ranges(copy[kind])} {words}"
+            f"{runs_of_offsets(copy[kind])} {words}"
             for kind, words in (
                 ("cut_by_first_fetch", "until its first fetch"),
                 ("kept_and_diverging", "and does not cut that: the logs then differ"),
@@ -310,15 +304,16 @@ def _candidate(row: dict[str, Any], c: dict[str, Any]) -> Iterator[str]:
 
 def _lost_of(by_tier: dict[str, Any]) -> list[str]:
     found = []
-    for tier, lost in by_tier.items():
-        for kind in KINDS:
-            if lost[kind]:
-                told = "" if kind == "surely" else "perhaps "
-                found.append(f"{told}{_ranges(lost[kind])} {TIERS[tier]}")
+    for kind, verb in KINDS.items():
+        told = _by_tier({tier: lost[kind] for tier, lost in by_tier.items()})
+        found += [f"{verb} {told}"] if told else []
     return found
 
 
-def _ranges(ranges: list[list[int | None]]) -> str:
-    told = [range_of(a or 0, b) for a, b in ranges[:MOST_NAMED]]
-    more = len(ranges) - MOST_NAMED
-    return ", ".join(told) + (f" and {counted(more, 'range')} more" if more > 0 else "")
+def _by_tier(ranges_of: dict[str, list[list[int | None]]]) -> str:
+    """Ranges, each once with all promises about them: `offset 9 (committed)`."""
+    tiers: dict[str, list[str]] = {}
+    for tier, ranges in ranges_of.items():
+        if ranges:
+            tiers.setdefault(runs_of_offsets(ranges), []).append(TIERS[tier])
+    return ", ".join(f"{told} ({', '.join(each)})" for told, each in tiers.items())

@@ -16,18 +16,22 @@ from replication.evidence.joining.cluster_join import join_cluster
 from replication.evidence.joining.one_cluster import INTERNAL
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
+from replication.evidence.joining.without_records import WithoutRecords
 from replication.evidence.log_directories.left_out import without_folders, without_segments
 from replication.evidence.tools.metadata_quorum import QuorumReplica
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
 
 _MOST_NAMED = 20
+# Cluster id, topic, topic id, partition.
+Identity = tuple[str, str, str, int]
 
 
 @dataclass(slots=True)
 class Import:
     """The outcome of an import. partitions: joined, but for the last step of each. late_notes: of
-    each partition by its index, once its events have been read. files: by cluster the files that
+    each partition by its index, once its events have been read; empty: the batches without a record
+    of each partition by its identity, likewise. files: by cluster the files that
     name none and are its."""
 
     collection: Collection
@@ -38,6 +42,7 @@ class Import:
     incident: str = ""
     seen: dict[int, list[Unreadable]] = field(default_factory=dict)
     late_notes: dict[int, list[str]] = field(default_factory=dict)
+    empty: dict[Identity, list[WithoutRecords]] = field(default_factory=dict)
     files: dict[str, set[str]] = field(default_factory=dict)
     _last: tuple[PartitionEvidence, PartitionEvidence] | None = field(default=None, repr=False)
 
@@ -126,6 +131,10 @@ class Import:
         """The events of one of the partitions; nothing of it stays in memory afterwards."""
         partition = self.finished(self.partitions[index])
         self.seen[index] = partition.contents.unreadable
+        identity = (
+            partition.cluster_id, partition.topic, partition.topic_id, partition.partition,
+        )  # fmt: skip
+        self.empty[identity] = partition.contents.empty
         yield from identified(partition, self.trace_id, self.generation, self.incident)
         self.late_notes[index] = [partition.shown(note) for note in partition.notes]
 

@@ -74,6 +74,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="look for no change of settings that closes a loss",
     )
     command.add_argument(
+        "--histories",
+        action="store_true",
+        help="draw the shortest history of each loss, step by step, with the logs after each",
+    )
+    command.add_argument(
         "--format",
         choices=("text", "json"),
         default="text",
@@ -96,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(plain_json(json.dumps(answer, sort_keys=True, indent=2, ensure_ascii=False)))
     else:
-        print(text(plain_values(answer)), end="")
+        print(text(plain_values(answer), histories=options.histories), end="")
     return exit_status(results, kinds)
 
 

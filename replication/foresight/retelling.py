@@ -16,6 +16,7 @@ from replication.foresight.script import (
     Seen,
     Started,
     Stopped,
+    TooManyStories,
     Write,
     had_ended,
     named,
@@ -138,7 +139,7 @@ class Retelling:
                     found[key] = then
                     waiting.append(then)
                     if len(found) > MOST_FETCHES + len(pairs):
-                        raise CannotTell("more stories fit the evidence than are followed")
+                        raise TooManyStories()
         return list(found.values())
 
     def _fetches(self, pair: Pair) -> Iterator[Pair]:
@@ -355,7 +356,7 @@ class Retelling:
         if not kept:
             raise CannotTell(f"no story of the machine ends as {what} do")
         if len(kept) > MOST_PAIRS:
-            raise CannotTell("more stories fit the evidence than are followed")
+            raise TooManyStories()
         return kept
 
     def _ends(self, telling: Telling, ends: dict[int, int]) -> bool:
@@ -386,7 +387,7 @@ def _distinct(pairs: Iterable[Pair]) -> list[Pair]:
     for pair in pairs:
         found.setdefault(pair.key(), pair)
         if len(found) > MOST_PAIRS:
-            raise CannotTell("more stories fit the evidence than are followed")
+            raise TooManyStories()
     return list(found.values())
 
 

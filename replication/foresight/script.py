@@ -17,6 +17,13 @@ class CannotTell(ValueError):
     """Why an incident cannot be told again by the machine, in words."""
 
 
+class TooManyStories(CannotTell):
+    """The evidence leaves more open than is followed: another reading of it would be as long."""
+
+    def __init__(self) -> None:
+        super().__init__("more stories fit the evidence than are followed")
+
+
 class Write(NamedTuple):
     """A producer's records. number: of this write; leader: who took it, None: the leader then;
     acks: None: no answer."""

@@ -6,7 +6,14 @@ from typing import Any
 
 from replication.foresight.interventions import Intervention, as_it_was, otherwise
 from replication.foresight.retelling import Pair, Retelling
-from replication.foresight.script import CannotTell, Script, Write, script_of, with_early_ends
+from replication.foresight.script import (
+    CannotTell,
+    Script,
+    TooManyStories,
+    Write,
+    script_of,
+    with_early_ends,
+)
 from replication.foresight.telling import Telling, fate
 from replication.protocol.ground.events import Event
 
@@ -76,6 +83,8 @@ def _with_stories(script: Script, losses: list[Loss]) -> tuple[Script, list[tupl
     for one in early:
         try:
             return one, _stories(one, losses)
+        except TooManyStories:
+            raise  # With ends that are left open there are no fewer.
         except CannotTell:
             continue
     return script, _stories(script, losses)

@@ -15,6 +15,7 @@ MEANS = {
     "committed": "committed records",
     "acks_1": "records answered with acks=1",
 }
+CONFIRMED = "records that were answered with acks=all, read or committed"
 WORDS = {"can_lose": "CAN LOSE", "not_found": "not found", "cannot": "well"}
 ALONE = (
     "; min.insync.replicas 1: acks=all is answered with the leader alone in the ISR, too, so no "
@@ -29,18 +30,18 @@ NOBODY_SAYS = "No file and no flag says these, so the release's defaults are tak
 # What the last replica in the ISR may lose its records by.
 OF_A_DISK = {"power_of_one", "one_disk", "directory_deleted"}
 NOTES = (
-    "CAN LOSE: the shortest history is below, and in --format json as a scenario. cannot: none of "
-    "the histories within the bound loses one. not found: none of those up to so many steps does, "
-    "and longer ones were not looked at (--states takes more).",
+    "CAN LOSE: --histories draws the shortest history, --format json has it as a scenario. cannot: "
+    "none of the histories within the bound loses one. not found: none of those up to so many "
+    "steps does, and longer ones were not looked at (--states takes more).",
     "acks=1 promises nothing beyond the leader: a producer with acks=all is the remedy.",
 )
 
 
-def text(answer: dict[str, Any]) -> str:
-    """The answer of `preflight --format text`."""
+def text(answer: dict[str, Any], *, histories: bool = False) -> str:
+    """The answer of `preflight --format text`. histories: with the shortest way to each loss."""
     lines = [*in_short(answer), ""]
     for profile in answer["profiles"]:
-        lines += [*_profile(profile), ""]
+        lines += [*_profile(profile, histories=histories), ""]
     records = counted(answer["bound"]["records"], "record")
     lines += [
         *NOTES,
@@ -56,7 +57,7 @@ def in_short(answer: dict[str, Any]) -> Iterator[str]:
     losing = sum(len(p["topics"]) for p in profiles if p["answer"] == "can_lose")
     asked = answer["decided_by"]
     kinds = " or ".join(MEANS[kind] for kind in asked)
-    kinds = "records that Kafka had promised to keep" if asked == list(PROMISED) else kinds
+    kinds = CONFIRMED if asked == list(PROMISED) else kinds
     yield f"{losing} of {counted(answer['topics'], 'topic')} CAN LOSE {kinds}."
     by_release: dict[str, list[dict[str, Any]]] = {}
     for profile in profiles:
@@ -112,7 +113,7 @@ def _release(profile: dict[str, Any]) -> str:
     return f"{told}, eligible leader replicas {eligible}"
 
 
-def _profile(profile: dict[str, Any]) -> Iterator[str]:
+def _profile(profile: dict[str, Any], *, histories: bool) -> Iterator[str]:
     topics = profile["topics"]
     partitions = counted(sum(t["partitions"] for t in topics), "partition")
     yield f"{counted(len(topics), 'topic')} ({_topics(profile)}), {partitions}"
@@ -121,7 +122,8 @@ def _profile(profile: dict[str, Any]) -> Iterator[str]:
     yield "  " + "failure".ljust(20) + "".join(HEADINGS[kind].ljust(11) for kind in KINDS)
     for row in profile["failures"]:
         yield "  " + row["failure"].ljust(20) + _cells(row)
-    yield from _histories(profile)
+    if histories:
+        yield from _histories(profile)
     yield from _closed(profile)
 
 

@@ -108,7 +108,9 @@ class Reader:
         batch = candidate.batch
         if batch.is_transactional and not batch.is_control and batch.producer_id is not None:
             candidate.in_transaction = [
-                self.markers.outcome(place.copy, batch.producer_id, candidate.offset)
+                self.markers.outcome(
+                    place.copy, batch.producer_id, candidate.offset, batch.leader_epoch
+                )
                 for place in candidate.places
             ]
 

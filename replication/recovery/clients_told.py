@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
-from replication.evidence.joining.copies import sequence_key
 from replication.evidence.joining.partition_evidence import PartitionEvidence
-from replication.evidence.joining.places import Place
+from replication.evidence.joining.places import Place, sequence_key
 from replication.protocol.ground.model import is_within
 from replication.recovery.candidates import Candidate
 from replication.recovery.finding import PROMISED

@@ -16,6 +16,7 @@ from replication.evidence.log_directories.log_directory import (
     LogDirectory,
     PartitionDirectory,
     SegmentFile,
+    read_log,
     segment_names,
 )
 from replication.evidence.log_directories.segments import RecordBatch
@@ -98,8 +99,22 @@ def _set_aside(copy: Copy) -> Iterator[Copy]:
     for offset, name in segment_names(names, _SET_ASIDE):
         told = {f.name: getattr(own, f.name) for f in fields(PartitionDirectory)}
         segment = SegmentFile(offset, own.path / name, verify_crc=True)
-        directory = SetAside(**{**told, "segments": (segment,), "unread": ()})
+        following = [s.base_offset for s in own.segments if s.base_offset > offset]
+        end = min(following, default=own.log_end_offset or offset)
+        unread = tuple(_unread(segment, max(end, offset)))
+        directory = SetAside(**{**told, "segments": (segment,), "unread": unread})
         yield Copy(copy.broker, directory, copy.parent, clean=False)
+
+
+def _unread(segment: SegmentFile, end: int) -> Iterator[tuple[int, int]]:
+    """What cannot be read of a segment whose log goes on, or ends, at an offset."""
+    found = read_log((segment,))
+    for first, last in found.unread:
+        yield first, end if last is None else last
+    reached = found.end_offset or segment.base_offset
+    told = bool(found.unread) and found.unread[-1][1] is None
+    if not found.end_is_certain and not told and reached < end:
+        yield reached, end
 
 
 def _of_dump(broker: int, segment: SegmentDump) -> Iterator[Copy]:

@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 
 from replication.evidence.joining.copies import Copy
+from replication.recovery import transactions as tx
 from replication.recovery.candidates import Candidate, Reader
 from replication.recovery.copies_at_hand import batches_of
+from replication.recovery.ledger_rows import Ranges
 
 Place = tuple[int, int]
 """Leader epoch (-1 where the format has none) and offset: later ones are newer."""
@@ -18,11 +20,14 @@ class Newest:
         self._lost_from = lost_from
         wanted, self._places = set(keys) - {None}, dict[str, Place]()
         reader = Reader([copy])
+        everything = Ranges([(0, 1 << 62, None)])
+        reader.markers = tx.markers_behind([copy], everything) if wanted else tx.Markers()
         for held in batches_of(0, copy) if wanted else ():
             records = [] if held.batch.is_control else reader.read([held])
             for one in () if isinstance(records, str) else records:
                 key = one.record.key
-                if key is not None and key in wanted:
+                # The cleaner lets what was aborted replace nothing.
+                if key is not None and key in wanted and one.transaction != tx.ABORTED:
                     place = _place(one)
                     self._places[key] = max(place, self._places.get(key, place))
 

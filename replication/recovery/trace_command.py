@@ -195,7 +195,13 @@ def _became(story: dict[str, Any]) -> str:
     if leader["holds_it"]:
         return f"in the leader's log (broker {leader['broker']})"
     if leader["holds_it"] is False:
-        return f"not in the leader's log (broker {leader['broker']}), and the ledger names no loss"
+        there = f"not in the leader's log (broker {leader['broker']})"
+        if leader["has_newer"]:
+            newer = "the topic is compacted, and the log has a newer record of its key"
+            return f"{there}: {newer}; the ledger names no loss"
+        if leader["is_compacted"]:
+            return f"{there}: compaction of the topic may have taken it; the ledger names no loss"
+        return f"{there}, and the ledger names no loss"
     return "whether the leader's log has it is not known"
 
 

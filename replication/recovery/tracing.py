@@ -5,14 +5,14 @@ was told of it. What is found is one story for each record: who holds it, who wr
 it, who was told of it and given it, what the loss ledger says, and what of it is not known.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from replication.evidence.clients.client_logs import Acknowledgement, Consumption
+from replication.evidence.clients.client_logs import Acknowledgement
 from replication.evidence.importer import Import
-from replication.evidence.joining.copies import Copy, overlapping
+from replication.evidence.joining.copies import Copy, latest, overlapping
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import identified
 from replication.evidence.log_directories.bytes_in_batches import BytesInBatches
@@ -33,14 +33,15 @@ from replication.recovery.copies_at_hand import (
 )
 from replication.recovery.ledger_rows import Ranges, may_be_lost
 from replication.recovery.moments import Target, last_leader, log_of, tell
+from replication.recovery.newest_values import Newest
 from replication.recovery.rows_out import shown_record
 from replication.recovery.sightings import tells
+from replication.recovery.whose_lines import Line, WhoseLines
 
 LOSS_FIELDS = ("status", "tier", "contract", "cause", "finding_id", "first_offset", "end_offset")
 DECIDING = (
     "committed_records_survive", "acknowledged_records_survive", "consumed_records_survive",
 )  # fmt: skip
-Line = Acknowledgement | Consumption
 # Of more the events are not told one by one.
 MOST_WITH_MOMENTS = 200
 
@@ -101,6 +102,8 @@ class _Partition:
     reader: Reader
     losses: list[dict[str, Any]]
     unknown: list[dict[str, Any]]
+    whose: WhoseLines
+    newest: Newest | None = None
 
 
 def traced(
@@ -135,6 +138,7 @@ def traced(
                     for v in _of(identity, answer["verdicts"])
                     if v["verdict"] == "UNKNOWN" and v["invariant"] in DECIDING
                 ],
+                WhoseLines(partition),
             ),
             asked,
             with_key,
@@ -172,7 +176,10 @@ def _of_partition(partition: _Partition, asked: Asked, with_key: BytesInBatches 
             known = (candidate.batch.leader_epoch, frozenset(candidate.contents), True)
             records.append((Target(offset, *known), candidate))
     others = set(offsets.all if offsets is not None else ())
-    others -= {o for o in found if asked.where is None or not _has_another(evidence, o, found[o])}
+    others -= {
+        o for o in found if asked.where is None or not partition.whose.is_of_none(o, found[o])
+    }
+    _look_for_newer(partition, [c for here in found.values() for c in here])
     for offset in sorted(others):
         if _is_told_of(partition, offset):
             records.append((Target(offset), None))
@@ -185,8 +192,24 @@ def _of_partition(partition: _Partition, asked: Asked, with_key: BytesInBatches 
             f"{evidence.topic}-{evidence.partition}: {len(records)} records, "
             f"more than {MOST_WITH_MOMENTS}: their moments are left out; ask for fewer"
         )
-    result.stories = [_story(partition, target, candidate) for target, candidate in records]
+    result.stories = [
+        _story(partition, target, candidate, found.get(target.offset, ()))
+        for target, candidate in records
+    ]
     return result
+
+
+def _look_for_newer(partition: _Partition, candidates: list[Candidate]) -> None:
+    """Of a compacted topic: whether the leader's log has newer records of their keys."""
+    leader = last_leader(partition.folded)
+    led = None if leader is None else latest(partition.evidence.copies).get(leader)
+    if led is not None and _is_compacted(partition.folded):
+        keys = {c.record.key for c in candidates}
+        partition.newest = Newest(keys, led, min((c.offset for c in candidates), default=0))
+
+
+def _is_compacted(folded: FoldedPartition) -> bool:
+    return "compact" in (folded.state.settings.cleanup_policy or "")
 
 
 def _offsets(partition: _Partition, asked: Asked) -> Ranges[int] | None:
@@ -227,12 +250,12 @@ def _found(
                 add(found.setdefault(candidate.offset, []), candidate)
     if not asked.by_lines():
         return found
-    evidence = partition.evidence
-    lines: list[Line] = [*evidence.acknowledgements, *evidence.consumptions]
-    names = {name for line in lines if asked.told(line) if (name := evidence.naming.name(line))}
     meant = {
-        offset: [c for c in here if names.intersection(evidence.naming.names(c.record))]
-        or [c for c in here if not names or any(not _is_another(evidence, n, c) for n in names)]
+        offset: [
+            c
+            for c in here
+            if any(asked.told(line) for line, _ in partition.whose.of(offset, c, here))
+        ]
         for offset, here in found.items()
     }
     return {offset: here for offset, here in meant.items() if here}
@@ -259,8 +282,10 @@ def _is_told_of(partition: _Partition, offset: int) -> bool:
     return any(tells(e.fact, offset, offset + 1, None) for e in partition.events)
 
 
-def _story(partition: _Partition, target: Target, candidate: Candidate | None) -> dict[str, Any]:
-    """One record; candidate: its bytes, None where no copy has any at the offset."""
+def _story(
+    partition: _Partition, target: Target, candidate: Candidate | None, here: Sequence[Candidate]
+) -> dict[str, Any]:
+    """One record; candidate: its bytes, None where no copy has any; here: all at the offset."""
     evidence, offset, leader_epoch = partition.evidence, target.offset, target.leader_epoch
     story: dict[str, Any] = {
         "cluster_id": evidence.cluster_id or None,
@@ -271,16 +296,18 @@ def _story(partition: _Partition, target: Target, candidate: Candidate | None) -
         "leader_epoch": leader_epoch,
         "record": None if candidate is None else shown_record(candidate),
         "places": [] if candidate is None else list(_places(partition, candidate)),
-        "clients": list(_lines(partition, offset, candidate)),
+        "clients": list(_lines(partition, offset, candidate, here)),
         "moments": target.moments,
-        "leader": _at_leader(partition, target),
+        "leader": _at_leader(partition, target, candidate),
         "losses": [
             {name: loss[name] for name in LOSS_FIELDS}
             for loss in partition.losses
             if loss["first_offset"] <= offset < loss["end_offset"]
             and may_be_lost(loss, leader_epoch)
             and (
-                loss["leader_epoch"] is not None or not _is_promised_to_others(evidence, candidate)
+                loss["leader_epoch"] is not None
+                or candidate is None
+                or not partition.whose.are_of_others(candidate)
             )
         ],
         "not_known": [
@@ -292,21 +319,6 @@ def _story(partition: _Partition, target: Target, candidate: Candidate | None) -
         # A row of the same offset speaks of another record than the one that is there.
         story["losses"] = []
     return story
-
-
-def _has_another(evidence: PartitionEvidence, offset: int, here: list[Candidate]) -> bool:
-    """Whether a client was told of a record at the offset that is none of these."""
-    names = [evidence.naming.name(x) for x in evidence.acknowledgements if x.offset == offset]
-    return any(all(_is_another(evidence, name, c) for c in here) for name in names)
-
-
-def _is_promised_to_others(evidence: PartitionEvidence, candidate: Candidate | None) -> bool:
-    """Whether every client that was told of the record's offset names another record."""
-    if candidate is None:
-        return False
-    told = [x for x in evidence.acknowledgements if x.offset == candidate.offset]
-    names = [evidence.naming.name(line) for line in told]
-    return bool(told) and all(_is_another(evidence, name, candidate) for name in names)
 
 
 def _places(partition: _Partition, candidate: Candidate) -> Iterator[dict[str, Any]]:
@@ -322,19 +334,11 @@ def _places(partition: _Partition, candidate: Candidate) -> Iterator[dict[str, A
 
 
 def _lines(
-    partition: _Partition, offset: int, candidate: Candidate | None
+    partition: _Partition, offset: int, candidate: Candidate | None, here: Sequence[Candidate]
 ) -> Iterator[dict[str, Any]]:
     """Clients' lines of the record: of its offset, and of its name at any other."""
     evidence = partition.evidence
-    named = () if candidate is None else set(evidence.naming.names(candidate.record))
-    lines: list[Line] = [*evidence.acknowledgements, *evidence.consumptions]
-    for line in lines:
-        name = evidence.naming.name(line)
-        by_name = name is not None and name in named
-        if line.offset != offset and not by_name:
-            continue
-        if not by_name and candidate is not None and _is_another(evidence, name, candidate):
-            continue
+    for line, by_name in partition.whose.of(offset, candidate, here):
         told = (line.status, line.acks, line.error) if isinstance(line, Acknowledgement) else None
         what, acks, error = told or ("consumed", None, None)
         yield {
@@ -351,18 +355,28 @@ def _lines(
         }
 
 
-def _is_another(evidence: PartitionEvidence, name: str | None, candidate: Candidate) -> bool:
-    """Whether a client's name is of another record: this one is known by other names."""
-    names = set(evidence.naming.names(candidate.record))
-    return name is not None and bool(names) and name not in names
-
-
-def _at_leader(partition: _Partition, target: Target) -> dict[str, Any]:
-    """What the log of the (last) leader has at the offset at the evidence's end."""
+def _at_leader(
+    partition: _Partition, target: Target, candidate: Candidate | None
+) -> dict[str, Any]:
+    """What the log of the (last) leader has at the offset at the evidence's end. has_newer: of a
+    compacted topic, whether it has a newer record of its key; None where nothing tells."""
     leader = last_leader(partition.folded)
     spans = log_of(partition.folded.state, leader)
     if spans is None:
-        return {"broker": leader, "holds_it": None, "has": None}
+        return {
+            "broker": leader,
+            "holds_it": None,
+            "has": None,
+            "is_compacted": None,
+            "has_newer": None,
+        }
     here = [s for s in spans if s.first_offset <= target.offset < s.end_offset]
     has = f"a record of leader epoch {here[0].leader_epoch}" if here else "no record"
-    return {"broker": leader, "holds_it": target.is_in(here), "has": has}
+    newest = partition.newest
+    return {
+        "broker": leader,
+        "holds_it": target.is_in(here),
+        "has": has,
+        "is_compacted": _is_compacted(partition.folded),
+        "has_newer": newest.is_newer_than(candidate) if newest and candidate else None,
+    }

@@ -9,9 +9,10 @@ from typing import Any
 from replication.evidence.joining.copies import Copy
 from replication.evidence.log_directories.record_payloads import read_record_identities
 from replication.evidence.unreadable import Unreadable
-from replication.recovery.copies_at_hand import Held, batches_of
+from replication.recovery.copies_at_hand import Held, SetAside, batches_of
 from replication.recovery.ledger_rows import Ranges
 
+EpochEntries = tuple[tuple[int, int], ...]
 NOT_IN_ONE = "none"
 COMMITTED, ABORTED, OPEN, DISPUTED = "committed", "aborted", "open", "disputed"
 # Types of control records (ControlRecordType in Kafka's clients).
@@ -21,9 +22,14 @@ _PRINTED = {"ABORT": ABORTED, "COMMIT": COMMITTED}
 
 @dataclass(slots=True)
 class Markers:
-    """Of each copy and producer id the transaction markers: at which offsets, and what they say."""
+    """Of each copy and producer id the transaction markers: at which offsets, and what they say.
+
+    logs: of each segment that was set aside the copy of the log beside it, by their numbers, and by
+    its epoch file where each leader epoch begins there.
+    """
 
     found: dict[tuple[int, int], tuple[list[int], list[str]]] = field(default_factory=dict)
+    logs: dict[int, tuple[int, EpochEntries]] = field(default_factory=dict)
 
     def add(self, copy: int, producer_id: int, offset: int, outcome: str) -> None:
         """Takes a marker; each copy's come in offset order."""
@@ -31,18 +37,35 @@ class Markers:
         offsets.append(offset)
         outcomes.append(outcome)
 
-    def outcome(self, copy: int, producer_id: int, offset: int) -> str:
-        """What the first marker of the producer behind an offset says; open without one."""
+    def outcome(self, copy: int, producer_id: int, offset: int, leader_epoch: int | None) -> str:
+        """What the first marker of the producer behind a record says; open without one. Of a
+        segment that was set aside it may be in the log beside it, if that had the record."""
         offsets, outcomes = self.found.get((copy, producer_id), ([], []))
         at = bisect_right(offsets, offset)
-        return outcomes[at] if at < len(outcomes) else OPEN
+        if at < len(outcomes):
+            return outcomes[at]
+        log, entries = self.logs.get(copy, (None, ()))
+        before = [entry[0] for entry in entries if entry[1] <= offset]
+        if log is None or not before or before[-1] != leader_epoch:
+            return OPEN
+        return self.outcome(log, producer_id, offset, leader_epoch)
 
 
 def markers_behind(copies: list[Copy], wanted: Ranges[Any]) -> Markers:
     """The markers of every producer of which a transactional batch is among the wanted records."""
     result = Markers()
-    for index, copy in enumerate(copies):
-        producers: set[int] = set()
+    set_aside = [n for n, c in enumerate(copies) if isinstance(c.directory, SetAside)]
+    whole = [n for n, c in enumerate(copies) if not isinstance(c.directory, SetAside)]
+    logs = {copies[n].path: n for n in whole}
+    of_folder: dict[str, set[int]] = {}
+    for n in set_aside:
+        log = logs.get(copies[n].path)
+        if log is not None:
+            result.logs[n] = (log, copies[n].directory.epoch_entries or ())
+    # Of a log the producers count that segments set aside beside it have.
+    for index in [*set_aside, *whole]:
+        copy = copies[index]
+        producers = of_folder.setdefault(copy.path, set())
         for held in batches_of(index, copy):
             batch = held.batch
             producer = batch.producer_id

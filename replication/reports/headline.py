@@ -14,6 +14,7 @@ from replication.reports.vocabulary import offsets, sides
 DECIDING = ("committed_records_survive", "log_matching")
 BY_CLIENTS = ("acknowledged_records_survive", "consumed_records_survive")
 MOST_WORDS = 25
+_MOST_UNSEEN = 2
 # How many records are in these states, in this order.
 STATUSES = {
     "lost": "lost",
@@ -110,16 +111,40 @@ def _first_words(answer: dict[str, Any]) -> tuple[str, list[str]]:
         return _without_partition(answer), []
     granted = taking_it_that([v for v in answer["verdicts"] if matters(v)])
     unheard = any(v["invariant"] == BY_CLIENTS[0] and v["not_supplied"] for v in answer["verdicts"])
+    unseen = _unseen(answer)
     if unheard:
-        head = f"No committed record lost, nothing diverged in {partitions}"
+        head = f"No committed record lost, nothing diverged in {partitions}{unseen}"
         rest = (
             "; whether records acknowledged with acks=1 were lost cannot be told "
             "without an acknowledgement log"
         )
     else:
-        head, rest = f"Nothing lost, nothing diverged in {partitions}", ""
+        head, rest = f"Nothing lost, nothing diverged in {partitions}{unseen}", ""
     whole = f"{head}, {granted}{rest}" if granted else f"{head}{rest}"
-    return (whole, []) if _fits(whole) else (f"{head}{rest}", [granted])
+    if _fits(whole):
+        return whole, []
+    besides = [granted] if granted else []
+    return (f"{head}{rest}", besides) if _fits(f"{head}{rest}") else (head, [rest[2:], *besides])
+
+
+def _unseen(answer: dict[str, Any]) -> str:
+    """Of which brokers that the partitions name nothing was handed over, neither log nor directory;
+    or that a single broker was seen and none named besides. Of events alone nothing tells that."""
+    seen = {b["broker"] for b in answer.get("inventory", {}).get("brokers", ())}
+    named: set[int] = set()
+    for p in answer["partitions"] if seen else ():
+        named |= {*(p["assigned_replicas"] or ()), *(p["isr"] or ())}
+        named |= {e["leader"] for e in p["elections"] if e["leader"] is not None}
+        seen |= {r["replica"] for r in p["replicas"] if r["spans"]}
+    left = [str(n) for n in sorted(named - seen) if n >= 0]
+    alone = [p for p in answer["partitions"] if p["assigned_replicas"] is None] if seen else []
+    if not left and any(len(p["replicas"]) == 1 for p in alone):
+        return " as far as one broker shows: nothing tells which others have replicas"
+    if not left:
+        return ""
+    more = f" and {len(left) - _MOST_UNSEEN} more" if len(left) > _MOST_UNSEEN else ""
+    those = f"broker{'' if len(left) == 1 else 's'} {', '.join(left[:_MOST_UNSEEN])}{more}"
+    return f" as far as is seen: nothing of {those} was handed over"
 
 
 def _fits(text: str) -> bool:

@@ -93,12 +93,12 @@ def _rank(kind: str) -> int:
 
 
 def _range(first: int, end: int) -> str:
-    """Offsets with their count; the end is exclusive."""
+    """Offsets with their count, transaction markers among them; the end is exclusive."""
     if end <= first:
-        return "no records"
+        return "nothing"
     if end == first + 1:
-        return f"the record at offset {first}"
-    return f"offsets {first}..{end - 1} ({end - first} records)"
+        return f"what was at offset {first}"
+    return f"offsets {first}..{end - 1} ({end - first} offsets)"
 
 
 def _leader(f: Fields) -> str:
@@ -259,6 +259,11 @@ def _described(who: str, f: Fields) -> str:
 def _nobody(who: str, f: Fields) -> str:
     if f.get("to_state") != "OnlinePartition":
         return ""
+    if f.get("from_state") == "OnlinePartition":
+        return (
+            "the controller could not make another broker leader (a preferred election, or a "
+            "broker that was stopping): the leader stayed as it was; nothing is lost by that"
+        )
     return (
         "no broker could be made leader: the partition waits for a member of its "
         "ISR; nothing is lost by that"
@@ -309,7 +314,8 @@ _SIMPLE = {
     "nothing of its logs changed by that",
     "quorum_candidate": "{who} asked to lead the controllers in epoch {controller_epoch}: for a "
     "while they had no leader, and no partition could get a new one",
-    "unclean_recovery": "{who} had not stopped cleanly: what was not flushed may be gone from it",
+    "unclean_recovery": "{who} started and found no file of a clean stop: it started for the first "
+    "time, or had not stopped cleanly, and then what it had not flushed may be gone from it",
     "epoch_entry_refused": "{who} was given records of an older epoch behind newer ones",
     "log_marked_stray": "{who} set its replica aside as stray; the files are still there",
     "high_watermark_missing": "{who} started empty: a new replica, or a new disk",

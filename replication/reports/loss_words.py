@@ -23,6 +23,7 @@ _NOT_PROMISED_SINCE = {
     "min.insync.replicas lose their storage",
     "acks_one_failover": "acks=1 promises no more than the leader's own log",
 }
+NOTHING_TO_READ = "no record, but a transaction marker or a batch that compaction emptied"
 MOST_RANGES = 20
 MOST_NAMED = 5
 # Elections of one failure are this close together, in milliseconds.
@@ -226,7 +227,8 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
     number = sum(r["records"] or 0 for r in rows)
     least = "at least " if any(r["end_offset_bound"] == "at_least" for r in rows) else ""
     places = _places(rows)
-    head = f"{first['status'].upper()}  {least}{counted(number, 'record')}"
+    what = f"{least}{counted(number, 'record')}" if number else NOTHING_TO_READ
+    head = f"{first['status'].upper()}  {what}"
     lines = [f"{head}: {places[0]}"] if len(places) == 1 else [f"{head}:"]
     if len(places) > 1:
         lines += [f"    {p}" for p in places[:MOST_RANGES]]

@@ -8,7 +8,7 @@ from typing import Any
 from replication.protocol.ground.events import UNCLEAN_KINDS
 from replication.reports.headline import counted, undecided
 from replication.reports.natural import names, of_partition
-from replication.reports.vocabulary import offsets
+from replication.reports.vocabulary import runs_of_offsets
 
 MOST_SEEN = 6
 
@@ -42,13 +42,11 @@ def _copies(partitions: list[dict[str, Any]]) -> list[str]:
     found.sort(key=lambda each: -each[0])
     lines = []
     for number, p, copy in found:
-        where = ", ".join(offsets(*run) for run in copy["alone"][:3])
-        more = len(copy["alone"]) - 3
-        where += f" and {counted(more, 'range')} more" if more > 0 else ""
+        where = runs_of_offsets(copy["alone"])
         place = f" ({copy['path']})" if copy["path"] else ""
         lines.append(
             f"{p['topic']}-{p['partition']}: an older copy of broker {copy['replica']} holds "
-            f"{counted(number, 'record')} that no replica's log here has, {where}{place}"
+            f"what was at {counted(number, 'offset')} and no replica's log here has, {where}{place}"
         )
     return lines
 

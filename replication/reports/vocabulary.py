@@ -1,5 +1,6 @@
 """The outward contract's codes in plain words, for text and page alike."""
 
+from collections.abc import Sequence
 from typing import Any
 
 INVARIANT_WORDS = {
@@ -48,6 +49,19 @@ CONTRACT_WORDS = {
 def offsets(first: int, end: int) -> str:
     """An offset range in words; the end is exclusive."""
     return f"offset {first}" if end == first + 1 else f"offsets {first}..{end - 1}"
+
+
+def runs_of_offsets(runs: Sequence[Sequence[int | None]], most: int = 4) -> str:
+    """Some ranges of offsets, their ends exclusive, None where nobody knows one: `offsets 3, 5..7
+    and 2 ranges more`."""
+    closed = [(a or 0, b) for a, b in runs[:most] if b is not None]
+    each = [f"{a}" if b == a + 1 else f"{a}..{b - 1}" for a, b in closed]
+    many = len(each) > 1 or any(".." in x for x in each)
+    told = [f"offset{'s' if many else ''} {', '.join(each)}"] if each else []
+    told += [f"any record from offset {a} on" for a, b in runs[:most] if b is None]
+    more = len(runs) - most
+    told += [f"{more} range{'' if more == 1 else 's'} more"] if more > 0 else []
+    return " and ".join(told)
 
 
 def name(row: dict[str, Any]) -> str:

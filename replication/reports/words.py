@@ -3,12 +3,13 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground import picture
+from replication.protocol.ground.model import joined_ranges
 from replication.protocol.ground.topic_partition import State
 from replication.reports.assumption_words import granted_text
 from replication.reports.do_now import GONE, do_now_text, leaderless_in, sends_to_decide
@@ -27,7 +28,7 @@ from replication.reports.natural import names, of_partition
 from replication.reports.safe_text import plain, plain_values
 from replication.reports.transaction_words import transactions_text
 from replication.reports.undecided_words import seen_of
-from replication.reports.vocabulary import INVARIANT_WORDS, name, offsets
+from replication.reports.vocabulary import INVARIANT_WORDS, name, offsets, runs_of_offsets
 
 MOST_REASONS = 5
 # A command that the text names for the evidence of this call, and how long its paths may be there.
@@ -323,8 +324,14 @@ LEGEND = (
     "A line is a replica: its broker (* leads, ! stopped), the leader epoch it knows (e3), its",
     "log as LEADER EPOCH:RECORD (*5: five of them) from the first offset on; | is its high",
     "watermark. [7]: it begins at offset 7. r: what every copy holds; r_b: another record at the",
-    "same offset; a dot: records that are there and were not seen.",
+    "same offset; a dot: {dot}.",
 )
+UNSEEN_OR_COMPACTED = (
+    "records that are there and were not seen",
+    "an offset at which compaction left no record",
+)
+# So many ranges of a compacted log are told by their offsets.
+_MOST_LEFT = 24
 
 
 def draw(state: State, at: int | None) -> str:
@@ -350,7 +357,22 @@ def draw(state: State, at: int | None) -> str:
         for number, replica in sorted(state.replicas.items())
     ]
     told = [derived_text(asdict(d)) for d in derived_values(state)]
-    return "\n".join([head, *picture.draw(rows, _content_name), *told, "", *LEGEND])
+    compacted = "compact" in (state.settings.cleanup_policy or "")
+    left = _left_by_compaction(rows) if compacted else []
+    legend = [line.format(dot=UNSEEN_OR_COMPACTED[compacted]) for line in LEGEND]
+    return "\n".join([head, *picture.draw(rows, _content_name), *left, *told, "", *legend])
+
+
+def _left_by_compaction(rows: list[picture.Row]) -> Iterator[str]:
+    """At which offsets the logs of a compacted topic still have a batch: nobody counts dots."""
+    brokers: dict[tuple[tuple[int, int], ...], list[str]] = {}
+    for row in rows:
+        still = joined_ranges([(s.first_offset, s.end_offset) for s in row.spans])
+        brokers.setdefault(tuple(still), []).append(row.name)
+    for spans, of in brokers.items():
+        many = "s" if len(of) > 1 else ""
+        told = runs_of_offsets([*spans], _MOST_LEFT) or "nothing"
+        yield f"broker{many} {', '.join(of)}: the log still has {told}"
 
 
 def _is_told_with(finding: dict[str, Any], derived: dict[str, Any]) -> bool:

@@ -113,7 +113,7 @@ def test_an_older_copy_is_judged_as_if_it_were_put_back() -> None:
     assert (steps[back].broker, steps[back].copy_first) == (A, None)
     assert all(s.copy_first for s in steps if s.action == "start_to_follow")
     assert lost(found, A, "acknowledged_by_isr") == ([(1, 3)], [])
-    assert "Put back in the place of broker 1's directory, and elected, it would" in shown(found)
+    assert "Elected with this copy in the place of its directory, broker 1 loses" in shown(found)
 
 
 def test_a_survivor_is_elected_where_the_last_leader_is_gone_for_good() -> None:
@@ -124,7 +124,7 @@ def test_a_survivor_is_elected_where_the_last_leader_is_gone_for_good() -> None:
     assert lost(found, B, "acknowledged_by_isr") == ([(0, 1)], [])
     told_to_a_person = shown(found)
     assert "ELECT 3: it loses nothing that was promised." in told_to_a_person
-    assert "it would be broker 2: log ends do not tell" in told_to_a_person
+    assert "would choose broker 2: they do not tell" in told_to_a_person
     assert [n.broker for n in found.plan.not_yet] == [A]
 
 

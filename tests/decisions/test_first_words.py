@@ -16,7 +16,7 @@ def candidate(replica: int, *ranges: tuple[int, int | None]) -> dict[str, Any]:
 def row(partition: int, advice: str, *candidates: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "topic": "t", "partition": partition, "advice": advice, "replica": 1, "rivals": [],
-        "candidates": [*candidates], "not_yet": [], **more,
+        "candidates": [*candidates], "not_yet": [], "steps": [], **more,
     }  # fmt: skip
 
 
@@ -31,8 +31,9 @@ def test_a_choice_is_asked_for_first_with_what_each_loses() -> None:
     rows.append(row(9, "start", candidate(1)))
     assert promised(rows, 2) == 96
     assert said(rows, 1, 2)[-1] == (
-        "choose the leader of t-0..2, and call this again with it: --elect 1 (loses 24 "
-        "promised records), --elect 2 (loses 96 promised records); t-9: start broker 1."
+        "choose the leader of t-0..2, and call this again with it: --elect 1 (loses what was "
+        "promised at 24 offsets), --elect 2 (loses what was promised at 96 offsets); t-9: "
+        "start broker 1."
     )
 
 
@@ -61,9 +62,15 @@ def held(replica: int, run: tuple[int, int]) -> dict[str, Any]:
 
 def test_where_there_is_an_order_of_starts_it_is_said() -> None:
     waits = [{"broker": 2}, {"broker": 3}]
-    found = said([row(0, "elect_uncleanly", not_yet=waits), row(1, "any_order")], 1, 3, 2)
+    steps = [{"action": "copy", "broker": 1}]
+    chosen = row(0, "elect_uncleanly", not_yet=waits, steps=steps)
+    found = said([chosen, row(1, "any_order")], 1, 3, 2)
     assert found == [
-        "Start none of brokers 2, 3 yet (t-0). Copy their directories first.",
+        "Do not start brokers 2, 3 before broker 1 leads t-0. Copy first, as below: the directory "
+        "of broker 1.",
         "Then: start the brokers in this order: 1, then 3, then 2, each as the plans below say.",
     ]
+    assert said([chosen, chosen | {"replica": 2, "partition": 1}])[0].startswith(
+        "Do not start brokers 2, 3 before t-0, 1 are led as their plans below say. Copy first"
+    )
     assert said([row(4, "any_order")]) == ["t-4: start the brokers in any order."]

@@ -6,11 +6,13 @@ from typing import cast
 
 import crc32c
 
-from replication.evidence.joining.copies import Copy, identify_contents, sequence_at, sequence_key
+from replication.evidence.joining.copies import Copy, identify_contents
+from replication.evidence.joining.places import sequence_at, sequence_key
+from replication.evidence.joining.without_records import WithoutRecords, count_records
 from replication.evidence.log_directories.log_directory import read_log_directory
 from replication.evidence.log_directories.segments import RecordBatch
 from replication.protocol.ground.model import Span
-from tests.evidence.segment_bytes import CREATED, Record, batch
+from tests.evidence.segment_bytes import CONTROL, CREATED, Record, batch
 
 DELETE_HORIZON = 0x40
 BASE_TIMESTAMP = slice(27, 35)
@@ -59,3 +61,17 @@ def test_an_empty_batch_that_the_cleaner_left_still_tells_its_sequence_numbers()
         ),
     )  # fmt: skip
     assert sequence_at(batch, 11) == sequence_key(7, 0, 4)
+
+
+def test_markers_and_emptied_batches_are_no_records(tmp_path: Path) -> None:
+    empty = bytearray(batch(3))[:61]  # The cleaner keeps the header: no record in it.
+    empty[8:12], empty[57:61] = (49).to_bytes(4, "big"), bytes(4)
+    empty[17:21] = crc32c.crc32c(bytes(empty[21:])).to_bytes(4, "big")
+    one = batch(0, Record(), Record()) + batch(2, flags=CONTROL) + bytes(empty) + batch(4)
+    other = batch(0, Record(), Record()) + batch(2, leader_epoch=1)
+    found = identify_contents([copy_of(tmp_path, 1, one), copy_of(tmp_path, 2, other)]).empty
+    assert found == [WithoutRecords(2, 3, 0, False), WithoutRecords(3, 4, 0, True)]
+    at_risk = {"first_offset": 0, "end_offset": 5, "leader_epoch": 0}
+    lost = [{**at_risk, "status": "lost", "leader_epoch": of} for of in (0, 1, None)]
+    count_records([at_risk, *lost], found)
+    assert [at_risk["records"], *(x["records"] for x in lost)] == [4, 3, 4, 4]

@@ -245,7 +245,7 @@ def test_only_what_was_asked_for_counts(tmp_path: Path) -> None:
 
 SHORT = {
     "3.9.1": """\
-2 of 2 topics CAN LOSE records that Kafka had promised to keep.
+2 of 2 topics CAN LOSE records that were answered with acks=all, read or committed.
   Kafka 3.9.1 (KRaft), eligible leader replicas off
     CAN LOSE  weak, by one_disk; min.insync.replicas 1: acks=all is answered with the leader alone
     CAN LOSE  good, by one_disk
@@ -253,7 +253,7 @@ SHORT = {
     Without eligible leader replicas the last replica in the ISR is elected again, whatever its disk
 """,
     "4.1.0": """\
-1 of 2 topics CAN LOSE records that Kafka had promised to keep.
+1 of 2 topics CAN LOSE records that were answered with acks=all, read or committed.
   Kafka 4.1.0 (KRaft), eligible leader replicas on
     CAN LOSE  weak, by one_disk; min.insync.replicas 1: acks=all is answered with the leader alone
     well      good: none of the failures that were asked about loses one

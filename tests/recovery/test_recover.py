@@ -13,7 +13,7 @@ from replication.recovery import gathering
 from replication.recovery.finding import NO_COPY
 from replication.recovery.folder import NotUsable
 from tests.changed_evidence import each_incident
-from tests.evidence.segment_bytes import Record, batch
+from tests.evidence.segment_bytes import TRANSACTIONAL, Record, batch
 from tests.recovery.lost_evidence import (
     BEFORE,
     FIRST_LOST,
@@ -25,6 +25,7 @@ from tests.recovery.lost_evidence import (
     recover_rows,
     row,
 )
+from tests.recovery.test_matrix import marker
 
 INCIDENTS = Path(__file__).parents[1] / "incidents"
 ASIDE = "t-0.0123456789abcdef0123456789abcdef-"
@@ -356,14 +357,46 @@ def test_of_answers_at_one_offset_that_of_the_ledgers_time_is_the_records(tmp_pa
     assert [(k["client"], k["certain"]) for k in keys] == [("at 00", True)]
 
 
-@pytest.mark.parametrize("policy", ["compact", "compact,delete", "delete"])
+@pytest.mark.parametrize("damage", ["flipped", "torn"])
+def test_a_damaged_segment_that_the_broker_set_aside_is_no_missing_copy(
+    tmp_path: Path, damage: str
+) -> None:
+    aside = bytearray(batch(3, Record(b"a")) + batch(4, Record(b"b")))
+    aside[-1] ^= damage == "flipped"
+    evidence, out = lost_evidence(tmp_path / "e", b"", 5), tmp_path / "out"
+    folder = evidence / "broker-1/t-0"
+    (folder / f"{3:020d}.log.deleted").write_bytes(aside[: -1 if damage == "torn" else None])
+    (folder / f"{5:020d}.log").write_bytes(batch(5, Record(b"c")))
+    recover_rows(evidence, out, row(5))
+    ((first, end, why),) = not_had(out)
+    assert (first, end) == (4, 5)
+    assert "cannot be read in broker 1's segment" in why
+
+
+def test_the_marker_of_what_was_set_aside_is_in_the_log_beside_it(tmp_path: Path) -> None:
+    for written_in, held_back in ((0, None), (1, "open_transaction")):
+        told = {"flags": TRANSACTIONAL, "producer": (77, 0, 0), "leader_epoch": written_in}
+        evidence, out = (
+            lost_evidence(tmp_path / f"e{written_in}", marker(5, 77, 1), 4),
+            tmp_path / str(written_in),
+        )
+        aside = evidence / f"broker-1/t-0/{3:020d}.log.deleted"
+        aside.write_bytes(batch(3, Record(b"a", key=b"a"), **told))
+        recover_rows(evidence, out, row(4, leader_epoch=written_in))
+        assert had(out) == [(3, "a", held_back)]
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete", "delete", "aborted compact"])
 def test_of_a_compacted_topic_what_a_newer_record_replaced_is_held_back(
     tmp_path: Path, policy: str
 ) -> None:
-    newer = batch(FIRST_LOST, Record(b"newer", key=b"k0"), leader_epoch=1)
+    aborted, _, policy = policy.rpartition(" ")
+    told = {"flags": TRANSACTIONAL, "producer": (77, 0, 0)} if aborted else {}
+    newer = batch(FIRST_LOST, Record(b"newer", key=b"k0"), leader_epoch=1, **told)
+    newer += marker(4, 77, 0, 1) if aborted else b""
     evidence = lost_evidence(tmp_path / "e", two(b"lost"), 5, others=newer)
     described = evidence / "describe.txt"
     described.write_text(described.read_text().replace("policy=delete", f"policy={policy}"))
     recover_rows(evidence, tmp_path / "out", row(5))
-    why = "newer_value" if "compact" in policy else None
+    why = "newer_value" if "compact" in policy and not aborted else None
     assert had(tmp_path / "out") == [(3, "lost0", why), (4, "lost1", None)]

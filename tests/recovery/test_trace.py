@@ -11,9 +11,10 @@ import pytest
 from replication.cli import main
 from replication.evidence.log_directories.record_payloads import read_record_identities
 from replication.evidence.log_directories.segments import RecordBatch, read_batches
+from replication.protocol.ground.model import moment
 from replication.recovery import trace_command, tracing
-from tests.evidence.segment_bytes import Record, batch
-from tests.recovery.lost_evidence import lines_of, lost_evidence
+from tests.evidence.segment_bytes import CREATED, Record, batch
+from tests.recovery.lost_evidence import FIRST_LOST, acknowledged, lines_of, lost_evidence
 
 INCIDENTS = Path(__file__).parents[1] / "incidents"
 CAPTURED = (
@@ -184,3 +185,26 @@ def test_a_lost_record_that_no_copy_has_is_not_the_one_that_took_its_offset(
 
 def _at_20(capsys: pytest.CaptureFixture[str], evidence: Path) -> list[dict[str, Any]]:
     return trace(capsys, str(evidence), "--offset", "t-0:20")
+
+
+def test_an_answer_is_of_the_record_that_was_made_while_its_client_sent_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = batch(FIRST_LOST, Record(b"one", key=b"k", timestamp=CREATED))
+    second = batch(
+        FIRST_LOST, Record(b"two", key=b"k", timestamp=CREATED + 9_000), leader_epoch=1
+    ) + batch(4, Record(b"three", key=b"k", timestamp=CREATED + 9_500), leader_epoch=1)
+    acks = "".join(
+        acknowledged([FIRST_LOST], ts=moment(at + 30), sent_ts=moment(at - 5), client=f"c{at}")
+        for at in (CREATED, CREATED + 9_000)
+    )
+    evidence = lost_evidence(tmp_path, first, 4, others=second, acks=acks)
+    described = evidence / "describe.txt"
+    described.write_text(described.read_text().replace("policy=delete", "policy=compact"))
+    traced = trace(capsys, str(evidence), "--offset", f"t-0:{FIRST_LOST}")
+    told = {r["record"]["value"]: [c["client"] for c in r["clients"]] for r in traced}
+    assert told == {"one": [f"c{CREATED}"], "two": [f"c{CREATED + 9_000}"]}
+    (evidence / "acks.jsonl").unlink()
+    one, two = trace(capsys, str(evidence), "--offset", f"t-0:{FIRST_LOST}")
+    assert (one["leader"]["has_newer"], two["leader"]["holds_it"]) == (True, True)
+    assert "a newer record of its key; the ledger names no loss" in trace_command.headline(one)

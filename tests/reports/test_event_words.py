@@ -1,8 +1,12 @@
 """What happened at one event, in words and as a moment of the page."""
 
+import pytest
+
 from replication.protocol.folding import fold
 from replication.protocol.ground import events as ev
 from replication.reports import event_words, moments
+from replication.reports.words import draw
+from tests.protocol.judgement.told import copy, told
 
 
 def test_a_cut_of_nothing_is_no_cut() -> None:
@@ -18,3 +22,17 @@ def test_a_cut_of_nothing_is_no_cut() -> None:
     )
     assert "from 13 to 11" in event_words.sentence(some, state)
     assert [moments._mark(each, state) for each in (nothing, some)] == [None, moments.CUT]
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ("compact", ["brokers 1, 2: the log still has offsets 0..1, 4", "compaction left no"]),
+        ("delete", ["a dot: records that are there and were not seen."]),
+    ],
+)
+def test_a_drawn_log_says_what_its_gaps_are(policy: str, said: list[str]) -> None:
+    copies = [copy(r, (0, 2, 0, 0), (4, 5, 1, 0)) for r in (1, 2)]
+    drawn = draw(told([ev.PartitionDescribed(cleanup_policy=policy), *copies]), None)
+    assert all(words in drawn for words in said)
+    assert ("still has" in drawn) is (policy == "compact")

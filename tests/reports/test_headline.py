@@ -19,6 +19,7 @@ from replication.reports.headline import (
     what_settles,
 )
 from replication.reports.inventory_words import span_of
+from replication.reports.line_words import sentence
 from replication.reports.loss_words import loss_text, name_clients, why, why_of
 
 INCIDENTS = Path(__file__).parents[1] / "incidents"
@@ -84,6 +85,35 @@ def test_without_an_acknowledgement_log_only_committed_records_are_spoken_of() -
 
     assert headline(made).startswith("No committed record lost, nothing diverged")
     assert "acks=1" in headline(made)
+
+
+@pytest.mark.parametrize(
+    ("assigned", "said"),
+    [
+        ([1, 2, 3], " as far as is seen: nothing of brokers 1, 3 was handed over"),
+        ([2], ""),
+        (None, " as far as one broker shows: nothing tells which others have replicas"),
+        ([*range(9)], " as far as is seen: nothing of brokers 0, 1 and 6 more was handed over"),
+    ],
+)
+def test_nothing_lost_by_the_logs_of_some_brokers_names_the_others(
+    assigned: list[int] | None, said: str
+) -> None:
+    replicas = [{"replica": 2, "spans": [{}]}]
+    told = {"assigned_replicas": assigned, "isr": None, "elections": [], "replicas": replicas}
+    made = answer() | {"partitions": [PLACE | told], "inventory": {"brokers": [{"broker": 2}]}}
+    assert headline(made) == f"Nothing lost, nothing diverged in 1 partition{said}"
+    assert len(headline(made).split()) <= MOST_WORDS
+
+
+def test_a_refused_move_of_leadership_is_no_partition_without_a_leader() -> None:
+    row = {"kind": "partition_state_change_failed", "broker": 3, "one_of": []}
+    told = {
+        state: sentence({**row, "fields": {"from_state": state, "to_state": "OnlinePartition"}})
+        for state in ("OnlinePartition", "OfflinePartition")
+    }
+    assert "the leader stayed as it was" in str(told["OnlinePartition"])
+    assert "no broker could be made leader" in str(told["OfflinePartition"])
 
 
 @pytest.mark.parametrize(

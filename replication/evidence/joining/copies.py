@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from replication.evidence.joining.places import Place
+from replication.evidence.joining.places import Place, sequence_at
 from replication.evidence.joining.untold_records import Untold
+from replication.evidence.joining.without_records import WithoutRecords, without_records
 from replication.evidence.log_directories.digest_lines import SeenDirectory
 from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
 from replication.evidence.log_directories.record_payloads import (
@@ -119,7 +120,7 @@ class Contents:
     unread: the copies (by path) with records that could not be looked at: a payload that was not
     found may be among them. damaged: those where not even all headers could be read. printed: of
     dumps (by path) the records whose keys were printed, by offset. untold: records that clients'
-    lines should tell of.
+    lines should tell of. empty: batches without a record, in offset order.
     """
 
     places: dict[str, list[Place]] = field(default_factory=dict)
@@ -130,6 +131,7 @@ class Contents:
     damaged: set[str] = field(default_factory=set)
     printed: dict[str, dict[int, RecordIdentity]] = field(default_factory=dict)
     untold: Untold | None = None
+    empty: list[WithoutRecords] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -166,6 +168,7 @@ def identify_contents(
             result.printed[copy.path] = {r.offset: r for r in copy.directory.record_keys()}
     spans: list[list[Span]] = [[] for _ in copies]
     for cell in overlapping(_held(index, copy) for index, copy in enumerate(copies)):
+        result.empty += without_records([held.batch for held in cell])
         moved = _moved(cell)
         for held in moved:
             batch = held.batch
@@ -355,25 +358,6 @@ def _number_by_record(
                 result.untold.take(record.offset, called, batch.producer_id)
             for name in called:
                 _index(result, name, place)
-
-
-def sequence_key(producer_id: int, producer_epoch: int, sequence: int) -> str:
-    """The name under which a record of an idempotent producer is indexed (KIP-98)."""
-    return f"\0{producer_id}/{producer_epoch}/{sequence}"
-
-
-def sequence_at(batch: RecordBatch, offset: int) -> str | None:
-    """The sequence key of one record; None where the batch tells none.
-
-    The cleaner keeps a batch's first offset and sequence, be it empty: what was there it may
-    take.
-    """
-    if batch.producer_id is None or batch.producer_epoch is None or batch.base_sequence is None:
-        return None
-    if batch.is_control:
-        return None
-    sequence = (batch.base_sequence + offset - batch.base_offset) & 0x7FFFFFFF
-    return sequence_key(batch.producer_id, batch.producer_epoch, sequence)
 
 
 def _index(result: Contents, key: str | None, place: Place) -> None:

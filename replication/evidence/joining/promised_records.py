@@ -5,17 +5,11 @@ from collections.abc import Iterable, Iterator
 from replication.evidence.clients.client_logs import Acknowledgement
 from replication.evidence.joining.acknowledged_twice import record_of, replaced, told_twice
 from replication.evidence.joining.by_clock import epochs_by_clock
-from replication.evidence.joining.copies import (
-    UNSEEN_CONTENT,
-    Contents,
-    Copy,
-    latest,
-    sequence_key,
-)
+from replication.evidence.joining.copies import UNSEEN_CONTENT, Contents, Copy, latest
 from replication.evidence.joining.event_order import LAST, Entry
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.payload_ids import Promise
-from replication.evidence.joining.places import Place
+from replication.evidence.joining.places import Place, sequence_key
 from replication.evidence.joining.unseen_records import contents_of_unseen
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import clipped
@@ -39,7 +33,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         )
     claimed = _claimed(evidence, leader)
     others = claimed_elsewhere(evidence, leader)
-    led = _led_by(evidence)
+    led = led_by(evidence)
     unseen, seen_there = _by_what_copies_show(evidence, acked, repeated, leader)
     gone = replaced(evidence, acked, unseen, seen_there, _wrote(leader, led, acked))
     compacted = _compacted(evidence, leader, {a.offset for a in acked if (a.path, a.line) in gone})
@@ -106,7 +100,7 @@ def _consumed(
         yield Entry(float(at or 0), LAST, 1 << 21, index, consumed, source, "forensic", at)
 
 
-def _led_by(evidence: PartitionEvidence) -> dict[int, set[int]]:
+def led_by(evidence: PartitionEvidence) -> dict[int, set[int]]:
     """The leaders of each leader epoch, as far as the controller's lines tell."""
     led: dict[int, set[int]] = {}
     for r in evidence.recorded:

@@ -285,7 +285,7 @@ def summarize_partition(
     epoch_entries = readable_or_none(files.epoch_entries, unreadable)
     topic_id = readable_or_none(files.topic_id, unreadable)
     segments = _swapped(files, unreadable)
-    log = _read_log(segments)
+    log = read_log(segments)
     unreadable.extend(log.unreadable)
     start = _log_start(segments)
     key = (topic, partition)
@@ -330,7 +330,8 @@ class _LogSummary:
     unread: list[tuple[int, int | None]] = field(default_factory=list)
 
 
-def _read_log(segments: tuple[Segment, ...]) -> _LogSummary:
+def read_log(segments: tuple[Segment, ...]) -> _LogSummary:
+    """What one walk over a log's segments finds: spans, where it ends, what cannot be read."""
     log = _LogSummary(spans=[], unreadable=[])
     left_out = 0
     # Plain variables, because this loop runs once for every batch of the log.

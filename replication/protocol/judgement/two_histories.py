@@ -13,7 +13,7 @@ from replication.protocol.histories.filters.windows import Window
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import Search
 from replication.protocol.histories.stretches import Admitted, Stretch
-from replication.protocol.judgement.questions import QUESTIONS
+from replication.protocol.judgement.questions import ACKNOWLEDGED, CONSUMED, QUESTIONS
 from replication.protocol.judgement.settling import artefacts
 
 # Steps and states: to tell two histories, more is kept apart than to decide.
@@ -99,6 +99,8 @@ def words(told: Told) -> str:
         "which another had replaced by then",
         "missed": f"{who} begins to lead without {told.record}",
         "disk": f"a disk loses {told.record}, and no line shows it",
+        "answered": f"a producer gets an answer for {told.record}, and no evidence shows that",
+        "consumed": f"a consumer is given {told.record}, and no evidence shows that",
         "ends_with": f"{who} holds {told.record} at the end",
     }[told.step]
 
@@ -116,11 +118,24 @@ def two_histories(stretch: Stretch, question: str) -> TwoHistories:
     if kept is not None and broken is not None:
         windows = search.windows()
         found.kept, found.broken = _told(search, windows, kept), _told(search, windows, broken)
+        if found.kept == found.broken:
+            found.broken += _answered(found.broken, question)
         mine, other = found.parts
         brokers = {t.broker for t in (*mine, *other) if t.broker is not None}
         brokers |= {t.leader for t in (*mine, *other) if t.leader is not None}
     found.settled_by = artefacts(admitted.line, brokers, question)
     return found
+
+
+def _answered(told: list[Told], question: str) -> list[Told]:
+    """What a client learns in one of two histories in which all brokers do the same: of the record
+    that the last leader lacks, in the leader epoch in which it was written."""
+    step = {ACKNOWLEDGED: "answered", CONSUMED: "consumed"}.get(question)
+    lacked = [t.record for t in told if t.step in ("missed", "lost")]
+    if step is None or not lacked:
+        return []
+    wrote = [t.leader_epoch for t in told if (t.step, t.record) == ("wrote", lacked[-1])]
+    return [Told((wrote or [told[-1].leader_epoch])[-1], None, None, step, lacked[-1])]
 
 
 def _pair(

@@ -31,3 +31,13 @@ def test_directories_set_aside_count() -> None:
 def test_what_retention_took_is_not_missing() -> None:
     begun = ev.ReplicaLogObserved(1, 4, 9, (Span(4, 9, 0, 0),), 9, None, None, True)
     assert alone(stray(3, (0, 9, 0, 0)), begun) == []
+
+
+def test_what_compaction_took_is_not_missing_but_what_another_leader_epoch_replaced_is() -> None:
+    described = ev.PartitionDescribed(cleanup_policy="compact")
+    spans = (Span(0, 1, 0, 0), Span(5, 6, 0, 0), Span(7, 9, 2, 1))
+    epochs = (ev.EpochEntry(0, 0), ev.EpochEntry(2, 6))
+    now = ev.ReplicaLogObserved(1, 0, 9, spans, 9, None, epochs, True)
+    older = stray(3, (0, 6, 0, 0), (6, 8, 1, 0))
+    assert alone(described, older, now) == [(3, "stray", ((6, 8),))]
+    assert alone(older, now) == [(3, "stray", ((1, 5), (6, 8)))]

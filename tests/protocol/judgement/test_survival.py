@@ -91,6 +91,20 @@ def test_an_unknown_shows_two_histories_and_asks_for_everything_at_once() -> Non
     assert "an acknowledgement log of the producers" in found["settled_by"]
 
 
+def test_where_all_brokers_do_alike_two_histories_part_by_what_a_producer_learned() -> None:
+    facts: Facts = [
+        *given(acks=False), ev.CoverageDeclared("acknowledgements", None, False),
+        elected(1, 0, "initial", (1, 2)), ev.BecameLeader(1, 0, 0, 0), PROMISED,
+        copy(1, (0, 3, 0, 0), mark=2), elected(2, 1, "clean", (2,)), ev.BecameLeader(2, 1, 2, 2),
+        *(copy(r, (0, 2, 0, 0), mark=2) for r in (2, 1, 3)),
+    ]  # fmt: skip
+    two = judged(facts, ACKNOWLEDGED)["histories"]
+    assert two["first_offset"] == 2
+    assert two["part_at"]["kept"] == []
+    (learned,) = two["part_at"]["broken"]
+    assert learned.startswith("a producer gets an answer for")
+
+
 def test_evidence_that_no_history_explains_has_gaps_by_name_and_strictly_no_verdict() -> None:
     """A leader alone below min.insync.replicas commits nothing from 3.7 on (KAFKA-15583)."""
     lines = [ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3)]
