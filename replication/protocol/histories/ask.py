@@ -195,8 +195,10 @@ class Histories:
         """The ends of one run under assumptions. most: how many steps that may take."""
         if self._asked_at != first:
             self._asked_at, self._asked = first, {}
-        if assumed in self._asked:
-            return self._asked[assumed]
+        most = min(most, self._effort.most_steps - self._effort.steps)
+        asked = self._asked.get(assumed)
+        if asked is not None and not _was_given_up_early(asked, most):
+            return asked
         if self._last is not None and self.steps > MOST_READ_OF_ALL:
             # What there would be to read is not even looked at.
             run, search = self._last.run, self._last.search
@@ -237,7 +239,7 @@ class Histories:
     def _found_of(self, first: int, end: int | None, run: Run, most: int) -> Admitted:
         key = (run.signature(), run.assumed)
         known = self._found.get(key)
-        if known is None:
+        if known is None or _was_given_up_early(known, most):
             if len(self._found) > MOST_KEPT:
                 self._found = {}
             known = self._found[key] = self._follow(first, end, run, most)
@@ -338,6 +340,11 @@ class Histories:
         if admitted.too_many or not admitted.ends:
             return False
         return question(admitted) == outcomes
+
+
+def _was_given_up_early(known: Admitted, most: int) -> bool:
+    """Whether there were more histories than so few steps follow, and more steps are allowed."""
+    return known.too_many and known.search.effort.most_steps < most
 
 
 def _may_have_lived_on(line: Timeline, number: int) -> bool:
