@@ -50,6 +50,8 @@ CLOCK_SLACK = 0.05
 UNSEEN = 1.0
 # Until an operator's order has reached every broker that runs.
 TAKES_EFFECT = 10.0
+# By which a record may be older than its answer: a frozen leader takes it late.
+OLDER = 10.0
 # Records that were committed, but that nobody was told of.
 UNTOLD = "none"
 
@@ -144,6 +146,8 @@ class View:
     # What directories hold that were renamed for deletion and are still there.
     set_aside: frozenset[Held] = frozenset()
     orders: "Orders" = field(default_factory=lambda: Orders())
+    # Seconds after which records may go by themselves.
+    retention: float | None = None
 
     def in_force(self, since: float, until: float) -> list[causes.Settings]:
         """All settings that may have been in force at any moment of it."""
@@ -247,6 +251,7 @@ class Run:
             compacted,
             _set_aside(self.site, partition),
             self._orders(actions, partition, life),
+            int(configs["retention.ms"]) / 1000 if "retention.ms" in configs else None,
         )
 
     def _settings(self, configs: dict[str, str]) -> causes.Settings:
@@ -374,7 +379,9 @@ def judge(view: View) -> PartitionTruth:
         if view.is_deleted(held, since):
             continue
         missing = _missing(view, reign, replicas, final, held, since)
+        missing = _before_retention(view, missing, final, held, since)
         missing_acked = _missing(view, reign, replicas, final, held, record.since)
+        missing_acked = _before_retention(view, missing_acked, final, held, record.since)
         deposed = _deposed_by(view, held, record.since)
         if not missing_acked and record.ack is not None and deposed is not None:
             # The valid leader of that time lacked it, whoever came to lead with it later.
@@ -537,6 +544,22 @@ def _missing(
         last = _last_term_with(view, replicas, held)
         found.append(Missing(None, last or term_at(reign, since) or reign[-1], certain=True))
     return found
+
+
+def _before_retention(
+    view: View, misses: list[Missing], final: frozenset[Held], held: Held, since: float
+) -> list[Missing]:
+    """Where the record was missing before its age allowed it. Below the last log start nobody need
+    call it lost."""
+    if view.retention is None:
+        return misses
+    young = since + view.retention - OLDER
+    log_start = min((one.offset for one in final), default=held.offset + 1)
+    return [
+        replace(one, certain=one.certain and held.offset >= log_start)
+        for one in misses
+        if (view.life.ends if one.at is None else one.at) < young
+    ]
 
 
 def _last_term_with(view: View, replicas: Replicas, held: Held) -> LeaderTerm | None:
