@@ -549,14 +549,14 @@ def _missing(
 def _before_retention(
     view: View, misses: list[Missing], final: frozenset[Held], held: Held, since: float
 ) -> list[Missing]:
-    """Where the record was missing before its age allowed it. Below the last log start nobody need
-    call it lost."""
-    if view.retention is None:
+    """Below the last log start, where it was missing before its age allowed that: nobody need call
+    it lost there."""
+    log_start = min((one.offset for one in final), default=held.offset + 1)
+    if view.retention is None or held.offset >= log_start:
         return misses
     young = since + view.retention - OLDER
-    log_start = min((one.offset for one in final), default=held.offset + 1)
     return [
-        replace(one, certain=one.certain and held.offset >= log_start)
+        replace(one, certain=False)
         for one in misses
         if (view.life.ends if one.at is None else one.at) < young
     ]
