@@ -504,6 +504,10 @@ class Chaos:
             return
         self.lives_left -= 1
         self.older.clear()
+        # A topic is created with as many replicas of each partition.
+        spread = self.plan.assignment
+        factor = min(map(len, spread.values()))
+        self.plan.assignment = {number: spread[number][:factor] for number in sorted(spread)}
         time.sleep(self.chance.choice((0.5, 2.0)))
         try:
             self.cluster.create_topic("t", self.plan.assignment, **self.plan.topic_settings())

@@ -628,24 +628,19 @@ def _lost(
     by_then = sure is not None and (missing.at is None or sure.at <= missing.at)
     told = by_then or (ack is not None and ack["acks"] == "all")
     promises = {told} | ({True} if held in committed.possible else set())
+    # Where an earlier leader may have lacked it already, either is right.
+    earlier = misses[: misses.index(missing)] if missing in misses else []
+    possible = [missing, *(one for one in earlier if not one.certain)]
     # What a deposed leader still took is missing since before it was written, unless it led again.
     deposed = _deposed_by(view, held, since)
     if deposed is not None and not _led_between(view, replicas, held, deposed, missing):
         missing = Missing(deposed.at, deposed, missing.certain)
-    at = missing.term.at if missing.at is None else missing.at
-    if missing.at is None and missing.term == _last_term_with(view, replicas, held):
-        at = view.life.ends
-    again = at > first_start(missing.term, view.starts)
+        possible = [missing]
     whys = [
-        causes.why(
-            causes.Loss(held, since, at, missing.term, promised, again),
-            replicas,
-            view.storage,
-            replace(settings, unclean=unclean),
-        )
+        why
+        for one in possible
         for promised in promises
-        for settings in view.in_force(since, at)
-        for unclean in _permits(view, missing.term, at)
+        for why in _whys(view, replicas, held, since, one, promised=promised)
     ]
     named = (held.offset, held.payload_id)
     recovered = held.payload_id in payload_ids(final) or (
@@ -671,6 +666,26 @@ def _lost(
         missing_from=where if missing.at is None else f"{where}{missing.term.leader_epoch}",
         leader_epoch=held.leader_epoch,
     )
+
+
+def _whys(
+    view: View, replicas: Replicas, held: Held, since: float, missing: Missing, *, promised: bool
+) -> list[causes.Why]:
+    """Why it was missing there, by all settings that may have been in force."""
+    at = missing.term.at if missing.at is None else missing.at
+    if missing.at is None and missing.term == _last_term_with(view, replicas, held):
+        at = view.life.ends
+    again = at > first_start(missing.term, view.starts)
+    return [
+        causes.why(
+            causes.Loss(held, since, at, missing.term, promised, again),
+            replicas,
+            view.storage,
+            replace(settings, unclean=unclean),
+        )
+        for settings in view.in_force(since, at)
+        for unclean in _permits(view, missing.term, at)
+    ]
 
 
 def _permits(view: View, term: LeaderTerm, at: float) -> set[bool]:

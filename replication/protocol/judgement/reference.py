@@ -139,7 +139,7 @@ def log_at(state: State, replica: Replica, offset: int) -> list[Span] | None:
     near = touching(spans, offset, offset + 1)
     here = [span for span in near if span.first_offset <= offset < span.end_offset]
     # What was appended since the log was seen, no copy shows.
-    shown = not replica.stale or bool(spans) and offset < spans[-1].end_offset
+    shown = not replica.stale or (bool(spans) and offset < spans[-1].end_offset)
     return here if here or (shown and not replica.partial) else None
 
 
