@@ -138,7 +138,7 @@ class ChaosPlan:
             else {},
             clock_chance=handled.choice((0.0, 0.0, 0.5)),
             move_chance=handled.choice((0.0, 0.0, 0.4)),
-            roll_back_chance=handled.choice((0.0, 0.0, 0.3)),
+            roll_back_chance=handled.choice((0.0, 0.0, 0.5)),
             retention=keys is None and handled.random() < 0.25,
             settings={"delete.topic.enable": "true"} if not version.kraft else {},
         )
@@ -387,16 +387,14 @@ class Chaos:
             self.cluster.set_clock(broker, self.chance.choice(CLOCKS))
         if self.chance.random() < self.plan.move_chance:
             self.cluster.move_directory(broker, self.chance.randrange(self.plan.log_dirs))
-        if self.chance.random() < self.plan.roll_back_chance:
-            self._roll_back(broker)
-
-    def _roll_back(self, broker: int) -> None:
-        """To what its directories were at an earlier stop; there may be none yet in this life."""
-        older = self.older.get(broker)
-        if older is None:
+        if broker in self.older and self.chance.random() < self.plan.roll_back_chance:
+            self._roll_back(broker, self.older[broker])
+        elif broker not in self.older and self.plan.roll_back_chance:
             self.older[broker] = self.cluster.directory / f"older-{broker}"
             self.cluster.save_directories(broker, self.older[broker])
-            return
+
+    def _roll_back(self, broker: int, older: Path) -> None:
+        """To what its directories were at its first stop in this life of the topic."""
         self.experiment.sampler.look()
         before = self._held(broker)
         self.cluster.roll_back(broker, older)
