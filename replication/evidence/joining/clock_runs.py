@@ -193,7 +193,7 @@ def _count(stretch: _Stretch, what: _Count, fact: LogLineFact) -> None:
 
 
 def _is_copied(stretch: _Stretch, begins: frozenset[int]) -> bool:
-    """Whether it stands behind others in its file and begins as a file of the broker does."""
+    """Whether others are before it in its file and it begins as a file of the broker does."""
     return stretch.run is not stretch.log.runs[0] and stretch.run.first in begins
 
 
