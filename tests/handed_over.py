@@ -20,6 +20,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
 
 from replication.evidence.collecting.collection import NoEvidence
@@ -249,25 +250,27 @@ SHAPES: dict[str, Change] = {
     "logs of broker 1": one_behind_the_other(LOGS, of_one_broker(0)),
     "logs of broker 3": one_behind_the_other(LOGS, of_one_broker(2)),
     "directories of broker 2": one_behind_the_other(DISKS, of_one_broker(1)),
-    "log and describe in a file": together("log", "describe"),
-    "describe and log in a file": together("describe", "log"),
-    "log and acks in a file": together("log", "acks"),
-    "acks and log in a file, cut": together("acks", "log", cut_at(0.7, end=True)),
-    "describe and acks in a file": together("describe", "acks"),
-    "log and describe in a file, wrapped": together("log", "describe", wrapped),
-    "log and describe in a file, quoted": together(
-        "log", "describe", lambda lines: [f"> {x}" for x in lines]
-    ),
 }  # fmt: skip
-OF_DUMPS: dict[str, Change] = {
-    "dump and log in a file": together("dump", "log"),
-    "log and dump in a file": together("log", "dump"),
-    "dump and describe in a file": together("dump", "describe"),
-    "dump and acks in a file, cut": together("dump", "acks", cut_at(0.6)),
+# What was done to a file into which two kinds of output were put.
+DONE: dict[str, Lines] = {
+    "": list,
+    ", cut": cut_at(0.7, end=True),
+    ", the last part": cut_at(0.6),
+    ", wrapped": wrapped,
+    ", quoted": lambda lines: [f"> {x}" for x in lines],
 }
+MIXED: dict[str, Change] = {
+    f"{first} and {second} in a file{how}": together(first, second, change)
+    for first, second in permutations(("log", "describe", "acks", "dump"), 2)
+    for how, change in DONE.items()
+}
+OF_DUMPS = {shape: change for shape, change in MIXED.items() if "dump" in shape}
+SHAPES |= {shape: change for shape, change in MIXED.items() if shape not in OF_DUMPS}
 
 
-BEFORE_THE_END = frozenset(("logs, the first half",))
+BEFORE_THE_END = frozenset(
+    ("logs, the first half", *(s for s in MIXED if "log" in s and s.endswith(", cut")))
+)
 
 
 @dataclass

@@ -26,7 +26,13 @@ def test_no_shape_makes_a_verdict_wrong(incident: str, shape: str) -> None:
     assert found.sorts["nothing said"] == 0
 
 
-@pytest.mark.parametrize("shape", sorted(OF_DUMPS))
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "dump and log in a file", "log and dump in a file", "dump and describe in a file",
+        "acks and dump in a file, wrapped", "dump and acks in a file, the last part",
+    ],
+)  # fmt: skip
 def test_a_dump_in_a_file_with_others_is_read(shape: str) -> None:
     found = outcome(LOST, one_behind_the_other(dumped(LOST), OF_DUMPS[shape]))
     assert found.wrong + found.assumed == []

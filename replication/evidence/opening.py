@@ -17,7 +17,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PosixPath
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, NamedTuple, Protocol, cast
 
 import cramjam
 import zstandard
@@ -30,7 +30,6 @@ UNSUSPICIOUS_BYTES = 1 << 30
 _TEXT_PIECE = 1 << 16
 _SMALL = 1 << 20
 _STAMPS_DIFFER = 1_000_000_000
-_kept: tuple[tuple[int, ...], bytes] = ((), b"")
 _HOLE = re.compile(rb"\0{17,}")
 _ZEROS_WITHIN, _TEXT_FOR_A_ZERO = 1024, 64
 
@@ -219,6 +218,17 @@ _BYTE_ORDER_MARKS = (
 )
 
 
+class _Kept(NamedTuple):
+    """A small file's bytes, by what tells whether it is the same; plain: as they are to be read."""
+
+    about: tuple[int, ...]
+    content: bytes
+    plain: bool
+
+
+_kept = _Kept((), b"", plain=True)
+
+
 def regular(path: Path) -> Path:
     """The path, where a file of its own lies there: one of a log directory's, to be opened next.
 
@@ -252,7 +262,10 @@ def open_unpacked(path: Path, most: int | None = None) -> BinaryIO:
 
 
 def _unpacked(path: Path, most: int | None) -> BinaryIO:
-    stream = _as_it_is(path)
+    kept = _small(path)
+    if kept is not None and kept.plain:
+        return io.BytesIO(kept.content)
+    stream = path.open("rb") if kept is None else io.BytesIO(kept.content)
     try:
         head = _head(stream)
         for magic, unpacking in _PACKINGS.items():
@@ -271,19 +284,21 @@ def _unpacked(path: Path, most: int | None) -> BinaryIO:
     return stream
 
 
-def _as_it_is(path: Path) -> BinaryIO:
-    """The file's bytes. A small file is kept until another one is opened: a dozen readers ask what
-    it is, one after the other."""
+def _small(path: Path) -> _Kept | None:
+    """A small file, which is kept until another one is opened: a dozen readers ask what it is, one
+    after the other."""
     global _kept
     about = path.stat()
     # What was written just now may be written again within the same time stamp.
     old = time.time_ns() - about.st_mtime_ns > _STAMPS_DIFFER
     if not stat.S_ISREG(about.st_mode) or about.st_size > _SMALL or not old:
-        return path.open("rb")
+        return None
     told = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
-    if told != _kept[0]:
-        _kept = (told, path.read_bytes())
-    return io.BytesIO(_kept[1])
+    if told != _kept.about:
+        content = path.read_bytes()
+        head = content[:64]
+        _kept = _Kept(told, content, plain=not is_packed(head) and _encoding(head) is None)
+    return _kept
 
 
 def _head(stream: BinaryIO) -> bytes:

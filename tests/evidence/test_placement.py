@@ -450,3 +450,26 @@ def test_a_folder_of_which_no_segment_is_here_is_not_older_than_another_copy() -
     whole = copy_of("earlier", 10, clean=True)
     placed([empty, whole], [])
     assert not whole.order_known
+
+
+@pytest.mark.parametrize(
+    ("recovery_points", "known"),
+    [
+        ((None, 13), True),
+        ((0, 13), True),
+        # The log may have been cut to where it ends, after the other copy was made.
+        ((9, 13), False),
+        # No checkpoints were copied with either.
+        ((None, None), False),
+    ],
+)
+def test_a_recovery_point_tells_which_of_two_copies_is_the_last(
+    recovery_points: tuple[int | None, int | None], known: bool
+) -> None:
+    copies = [copy_of("before", 9, clean=False), copy_of("now", 13, clean=True)]
+    for copy, point in zip(copies, recovery_points, strict=True):
+        mark = None if recovery_points == (None, None) else 9
+        copy.directory = replace(copy.directory, recovery_point=point, high_watermark=mark)
+    before, now = placed(copies, [])
+    assert (before.order_known, now.order_known) == (known, known)
+    assert (before.slot < now.slot) == known

@@ -57,7 +57,7 @@ def storage_losses(actions: list[dict[str, Any]], partition: int) -> list[Storag
         at, broker = seconds_of(action["ts"]), action.get("broker")
         if action["action"] in ENDS:
             stopped[broker] = at
-        elif action["action"] == "cut_suffix" and action.get("partition", partition) == partition:
+        elif "removed" in action and action.get("partition", partition) == partition:
             removed = frozenset(action["removed"])
             found.append(StorageLoss(at, broker, removed, stopped.get(broker)))
         elif action["action"] == "empty_disk" and _emptied(action, partition):

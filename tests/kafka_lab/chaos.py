@@ -15,7 +15,7 @@ from tests.kafka_lab import tap, wire
 from tests.kafka_lab.capture import Capture
 from tests.kafka_lab.cluster import Cluster, Plan
 from tests.kafka_lab.experiment import Experiment
-from tests.kafka_lab.logs_on_disk import checkpoint_entries, cut_suffix
+from tests.kafka_lab.logs_on_disk import checkpoint_entries, cut_suffix, read_batches, records
 from tests.kafka_lab.processes import LabTimeout
 from tests.kafka_lab.producer import Batch, Load, Producer
 from tests.kafka_lab.tape import Tape
@@ -31,6 +31,9 @@ BROKERS = (1, 2, 3)
 # Of these the rules by which the truth is worked out are the same in both releases.
 UPGRADES = {"1.1.1": "2.8.2", "3.9.1": "4.1.1", "4.1.1": "4.3.0"}
 ZONES = ("Asia/Kolkata", "America/New_York", "Pacific/Auckland")
+# What a clock shows that was set back or ahead.
+CLOCKS = ("GMT-05:00", "GMT-01:00", "GMT-00:30", "GMT+01:00", "GMT+03:00")
+RETENTION_MS = 20_000
 AS_BEFORE = {"inter.broker.protocol.version": "1.1", "log.message.format.version": "1.1"}
 
 
@@ -76,6 +79,13 @@ class ChaosPlan:
     zeros: bool
     # Whose machine is in another time zone, in which its logs print the time.
     zones: dict[int, str]
+    # At a start: that the machine's clock was set; that a directory lies under another path; that
+    # the directories are those of an earlier stop.
+    clock_chance: float
+    move_chance: float
+    roll_back_chance: float
+    # Whether old records go by themselves.
+    retention: bool
     settings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -84,6 +94,7 @@ class ChaosPlan:
         disks = random.Random(f"{version.name}-{seed}-directories")
         orders = random.Random(f"{version.name}-{seed}-orders")
         machines = random.Random(f"{version.name}-{seed}-machines")
+        handled = random.Random(f"{version.name}-{seed}-handled")
         factor = chance.choice((2, 2, 3, 3))
         partitions = chance.choice((1, 2))
         spread = {partition: chance.sample(BROKERS, factor) for partition in range(partitions)}
@@ -125,6 +136,10 @@ class ChaosPlan:
             zones={machines.choice(BROKERS): machines.choice(ZONES)}
             if machines.random() < 0.4
             else {},
+            clock_chance=handled.choice((0.0, 0.0, 0.5)),
+            move_chance=handled.choice((0.0, 0.0, 0.4)),
+            roll_back_chance=handled.choice((0.0, 0.0, 0.5)),
+            retention=keys is None and handled.random() < 0.25,
             settings={"delete.topic.enable": "true"} if not version.kraft else {},
         )
 
@@ -134,17 +149,19 @@ class ChaosPlan:
             "min_insync_replicas": self.min_insync_replicas,
             "unclean_leader_election_enable": str(self.unclean).lower(),
         }
-        if self.small_segments and self.version.at_least(4, 0):
+        if (self.small_segments or self.retention) and self.version.at_least(4, 0):
             found["segment_ms"] = 4000
-        elif self.small_segments:
+        elif self.small_segments or self.retention:
             found["segment_bytes"] = 2000
+        if self.retention:
+            found["retention_ms"] = RETENTION_MS
         if self.keys is not None:
             found |= {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01"}
         return found
 
     def broker_settings(self) -> dict[str, str]:
         settings = {**self.settings, **(AS_BEFORE if self.upgrade_to == "2.8.2" else {})}
-        if self.keys is None:
+        if self.keys is None and not self.retention:
             return settings
         cleaner = {"log.cleaner.backoff.ms": "1000", "log.retention.check.interval.ms": "1000"}
         if self.version.at_least(3, 9):
@@ -175,6 +192,8 @@ class Chaos:
         self.held: set[int] = set()
         self.without_directory: set[int] = set()
         self.zombies: dict[int, Zombie] = {}
+        self.older: dict[int, Path] = {}
+        self.loads: list[Load | TransactionalLoad] = []
         self.lives_left = plan.lives - 1
         self.calm = calm
 
@@ -349,6 +368,7 @@ class Chaos:
             self._cut(broker)
         if broker in self.killed and self.chance.random() < self.plan.empty_disk_chance:
             self.cluster.replace_disk(broker, self.chance.randrange(self.plan.log_dirs))
+        self._handle(broker)
         self.experiment.sampler.look()
         if self.chance.random() < self.plan.copy_chance:
             self.capture.copy_disk(broker, self.chance.choice(LABELS))
@@ -360,6 +380,42 @@ class Chaos:
             release = self.plan.version if back else Version(self.plan.upgrade_to)
             self.cluster.upgrade(broker, release)
         self.cluster.start_broker(broker, wait=False)
+
+    def _handle(self, broker: int) -> None:
+        """What an operator does to a machine whose broker is down, or its clock by itself."""
+        if self.chance.random() < self.plan.clock_chance:
+            self.cluster.set_clock(broker, self.chance.choice(CLOCKS))
+        if self.chance.random() < self.plan.move_chance:
+            self.cluster.move_directory(broker, self.chance.randrange(self.plan.log_dirs))
+        if broker in self.older and self.chance.random() < self.plan.roll_back_chance:
+            self._roll_back(broker, self.older[broker])
+        elif broker not in self.older and self.plan.roll_back_chance:
+            self.older[broker] = self.cluster.directory / f"older-{broker}"
+            self.cluster.save_directories(broker, self.older[broker])
+
+    def _roll_back(self, broker: int, older: Path) -> None:
+        """To what its directories were at its first stop in this life of the topic."""
+        self.experiment.sampler.look()
+        before = self._held(broker)
+        self.cluster.roll_back(broker, older)
+        after = self._held(broker)
+        for partition, held in before.items():
+            removed = sorted(held - after.get(partition, set()))
+            if removed:
+                self.cluster.journal.write(
+                    action="rolled_back", broker=broker, partition=partition, removed=removed
+                )
+
+    def _held(self, broker: int) -> dict[int, set[str]]:
+        return {
+            partition: {
+                held.payload_id
+                for data in self.cluster.data(broker)
+                for batch in read_batches(data / f"t-{partition}")
+                for held in records(batch)
+            }
+            for partition in self.plan.assignment
+        }
 
     def _reassign(self) -> None:
         """Moves a partition to other brokers, if the controller takes the order just now."""
@@ -389,6 +445,10 @@ class Chaos:
         orders: list[Callable[[int], None]] = [self._alter, self._alter, self._change_factor]
         if self.plan.keys is None:
             orders.append(self._delete_records)
+        if self.plan.version.at_least(1, 0):
+            orders.append(self._grow)
+        if self.plan.version.at_least(1, 1) and self.plan.log_dirs > 1:
+            orders += [self._move_replica, self._move_replica]
         if self.plan.version.at_least(2, 4):
             orders.append(self._elect_unclean)
         with suppress(wire.Refused):
@@ -412,6 +472,21 @@ class Chaos:
         if known:
             self.cluster.delete_records("t", partition, self.chance.randint(1, known))
 
+    def _grow(self, _partition: int) -> None:
+        """One partition more, written to from then on."""
+        if len(self.plan.assignment) > 3:
+            return
+        factor = len(self.plan.assignment[0])
+        self.cluster.create_partitions("t", [self.chance.sample(BROKERS, factor)], seconds=1)
+        self.plan.assignment = self.cluster.assignments["t"]
+        self.loads += _loads(self.plan, self.experiment, (max(self.plan.assignment),))
+
+    def _move_replica(self, partition: int) -> None:
+        held_by = sorted({*self.plan.assignment[partition]} & {*self.cluster.answering()})
+        if held_by:
+            number = self.chance.randrange(self.plan.log_dirs)
+            self.cluster.move_replica(self.chance.choice(held_by), "t", partition, number)
+
     def _elect_unclean(self, partition: int) -> None:
         self.cluster.elect_unclean("t", partition, seconds=1)
 
@@ -426,6 +501,11 @@ class Chaos:
             self._one_fault()
             return
         self.lives_left -= 1
+        self.older.clear()
+        # A topic is created with as many replicas of each partition.
+        spread = self.plan.assignment
+        factor = min(map(len, spread.values()))
+        self.plan.assignment = {number: spread[number][:factor] for number in sorted(spread)}
         time.sleep(self.chance.choice((0.5, 2.0)))
         try:
             self.cluster.create_topic("t", self.plan.assignment, **self.plan.topic_settings())
@@ -475,20 +555,21 @@ def run_chaos(
         cluster.journal.write(action="plan", **{**vars(plan), "version": version.name})
         cluster.create_topic("t", plan.assignment, **plan.topic_settings())
         with Tape(cluster, directory) if taped else nullcontext():
-            loads = _loads(plan, experiment)
             chaos = Chaos(plan, experiment, calm)
+            chaos.loads += _loads(plan, experiment, tuple(plan.assignment))
             try:
                 chaos.run()
                 chaos.heal()
             finally:
-                for load in loads:
+                for load in chaos.loads:
                     load.stop()
             experiment.finish()
     return experiment
 
 
-def _loads(plan: ChaosPlan, experiment: Experiment) -> list[Load | TransactionalLoad]:
-    partitions = tuple(plan.assignment)
+def _loads(
+    plan: ChaosPlan, experiment: Experiment, partitions: tuple[int, ...]
+) -> list[Load | TransactionalLoad]:
     load = Load(
         experiment.cluster,
         experiment.acks,
@@ -500,7 +581,7 @@ def _loads(plan: ChaosPlan, experiment: Experiment) -> list[Load | Transactional
         retries=plan.retries,
         keys=plan.keys,
     )
-    if not plan.transactional:
+    if not plan.transactional or partitions[0]:
         return [load]
     producer = TransactionalProducer(
         experiment.cluster, experiment.acks, TRANSACTIONS, timeout_ms=4000, keys=plan.keys

@@ -78,6 +78,8 @@ class Cluster(Site):
         self.releases: dict[int, Version] = {}
         self.topic_ids: dict[str, str] = {}
         self.topic_settings: dict[str, dict[str, str]] = {}
+        # By what its machine's clock shows each node logs from its next start on.
+        self.zones = dict(plan.zones)
         self.taps: dict[int, Tap] = {}
         self._keeper: JavaProcess | None = None
         self._lock = threading.RLock()
@@ -229,6 +231,37 @@ class Cluster(Site):
                 for line in lines
             ]
             properties.write_text("\n".join(renamed) + "\n")
+
+    def set_clock(self, broker: int, zone: str) -> None:
+        """By that zone's time its next start logs, as where the machine's clock was set."""
+        self.zones[broker] = zone
+        self.journal.write(action="set_clock", broker=broker, zone=zone)
+
+    def move_directory(self, broker: int, number: int = 0) -> None:
+        """A log directory of a broker that is down lies under another path from its next start."""
+        path = self.home(broker) / "node.properties"
+        settings = node_settings.read_properties(path)
+        told = settings["log.dirs"].split(",")
+        place = self.data(broker)[number]
+        moved = self.home(broker) / f"moved-{len(list(self.home(broker).glob('moved-*')))}"
+        moved.symlink_to(place.name)
+        self.journal.write(
+            action="move_directory", broker=broker, was=told[number], moved=str(moved)
+        )
+        told[number] = str(moved)
+        node_settings.write_properties(path, {**settings, "log.dirs": ",".join(told)})
+
+    def roll_back(self, broker: int, older: Path) -> None:
+        """The directories of a broker that is down become what `save_directories` kept of them."""
+        for directory in self.data(broker):
+            shutil.rmtree(directory)
+            shutil.copytree(older / directory.name, directory)
+        self.journal.write(action="roll_back", broker=broker)
+
+    def save_directories(self, broker: int, copy: Path) -> None:
+        shutil.rmtree(copy, ignore_errors=True)
+        for directory in self.data(broker):
+            shutil.copytree(directory, copy / directory.name)
 
     def stop_all(self) -> None:
         """A clean end: followers first, so that little leadership moves; then the controller."""
@@ -453,6 +486,26 @@ class Cluster(Site):
         with suppress(OSError), self.connection(leader, "lab-admin", timeout=3.0) as connection:
             connection.call(request)
 
+    def create_partitions(self, topic: str, added: list[list[int]], seconds: float = 30) -> None:
+        """More partitions for a topic in use; from 1.0 on. Raises Refused."""
+        before = self.assignments[topic]
+        request = wire.create_partitions_request(topic, len(before) + len(added), added)
+        self.order("add partitions", request, lambda answer: answer.results[0].error_code, seconds)
+        numbered = dict(enumerate(added, start=len(before)))
+        self.assignments = {**self.assignments, topic: {**before, **numbered}}
+        self.journal.write(action="create_partitions", topic=topic, added=numbered)
+
+    def move_replica(self, broker: int, topic: str, partition: int, number: int) -> None:
+        """Asks a broker once to move its replica to that directory of its; from 1.1 on."""
+        settings = node_settings.read_properties(self.home(broker) / "node.properties")
+        directory = settings["log.dirs"].split(",")[number]
+        request = wire.alter_directory_request(directory, topic, partition)
+        self.journal.write(
+            action="move_replica", broker=broker, partition=partition, directory=directory
+        )
+        with suppress(OSError), self.connection(broker, "lab-admin", timeout=3.0) as connection:
+            connection.call(request)
+
     def elect(self, topic: str, partition: int, leader: int) -> None:
         """A clean election: the broker becomes the preferred one, and the preferred one elected."""
         others = [r for r in self.assignments[topic][partition] if r != leader]
@@ -517,9 +570,9 @@ class Cluster(Site):
             node_settings.logging_option(release, home / "logging.properties", self.plan.grade),
             f"-Dkafka.logs.dir={logs}",
         ]
-        if node in self.plan.zones:
-            options.append(f"-Duser.timezone={self.plan.zones[node]}")
-        self.journal.write(action="start", **{kind: node})
+        zone = self.zones.get(node, "UTC")
+        options.append(f"-Duser.timezone={zone}")
+        self.journal.write(action="start", zone=zone, **{kind: node})
         self.processes[node] = JavaProcess(
             release.class_path,
             options,

@@ -14,6 +14,7 @@ from tests.kafka_lab.truth import HOLDS, VIOLATED, LostRecord, PartitionTruth
 
 JUDGED = ("committed_records_survive", "acknowledged_records_survive", "log_matching")
 UNKNOWN = "UNKNOWN"
+OF_DISKS = {"storage_loss", "last_replica_standing"}
 # By what the client was promised: "none" are records that nobody acknowledged, but committed.
 TIERS = {
     ("all",): ("acknowledged_by_isr",),
@@ -43,6 +44,8 @@ class Comparison:
     wrong_causes: list[str] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
     contradicted: list[str] = field(default_factory=list)
+    # Of rows that take for granted, and say so, that no disk lost what a disk had lost.
+    as_assumed: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     unknown_by_offset: list[str] = field(default_factory=list)
     beyond_evidence: list[str] = field(default_factory=list)
@@ -62,8 +65,8 @@ class Comparison:
             f"({self.causes} told), UNKNOWN {share:.0%}"
         ]
         titles = (
-            "wrong", "false_alarms", "wrong_causes", "assumed", "contradicted", "unknown",
-            "unknown_by_offset",
+            "wrong", "false_alarms", "wrong_causes", "assumed", "as_assumed", "contradicted",
+            "unknown", "unknown_by_offset",
         )  # fmt: skip
         for title in (*titles, "unknown_details", "beyond_evidence", "details"):
             lines += [f"  {title}: {line}" for line in getattr(self, title)]
@@ -255,6 +258,7 @@ def compare_causes(
     another's record: it may be a transaction marker, or one that was missing for a moment.
     """
     differing: dict[str, set[int]] = {}
+    assumed: set[str] = set()
     for told in answer["losses"]:
         if (told["topic"], told["partition"]) != partition or told["status"] == "at_risk":
             continue
@@ -272,11 +276,16 @@ def compare_causes(
                 found.causes += 1
                 if told[word] not in right:
                     line = f"{word} {told[word]}, not {'/'.join(sorted(right))}"
+                    of_disks = OF_DISKS & {cause for one in known for cause in one.causes}
+                    if of_disks and "disks_keep" in told.get("assuming", ()):
+                        line += ", assuming disks_keep"
+                        assumed.add(line)
                     differing.setdefault(line, set()).add(offset)
     for line, offsets in sorted(differing.items()):
         told_at = f"{partition[0]}-{partition[1]} {sorted(offsets)}: {line}"
         undecided = line.split()[1].rstrip(",") in ("unknown", "undetermined")
-        (found.unknown_details if undecided else found.wrong_causes).append(told_at)
+        wrong = found.as_assumed if line in assumed else found.wrong_causes
+        (found.unknown_details if undecided else wrong).append(told_at)
 
 
 def of_its_lineage(known: list[LostRecord], told: dict[str, Any]) -> list[LostRecord]:

@@ -2,15 +2,18 @@
 
 import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from tests.kafka_lab import dump_tool, node_settings
 from tests.kafka_lab.cluster import NO_LEADER
 from tests.kafka_lab.notes import HighWatermarkSample, Notes
 from tests.kafka_lab.site import Site
 
+# A line may be written a little before or after what the journal knows of.
+NEAR = 60.0
 TIME = r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] "
 LEADER_STARTS = (
     re.compile(TIME + r".*\bLeader (\S+)-(\d+) .*?starts at leader epoch (\d+) from offset (\d+) "),
@@ -172,10 +175,11 @@ def leader_starts(site: Site) -> dict[TopicPartition, list[LeaderStart]]:
     """By time, from every broker's log files."""
     found: dict[TopicPartition, set[LeaderStart]] = {}
     for broker in site.brokers:
+        clock = Clock(site, broker)
         for line in log_lines(site, broker):
             partition, start = leader_start_of(line, broker)
             if start is not None:
-                found.setdefault(partition, set()).add(start)
+                found.setdefault(partition, set()).add(replace(start, at=clock.real(start.at)))
     return {
         partition: sorted(starts, key=lambda start: start.at) for partition, starts in found.items()
     }
@@ -184,11 +188,37 @@ def leader_starts(site: Site) -> dict[TopicPartition, list[LeaderStart]]:
 def told_high_watermarks(site: Site) -> list[HighWatermarkSample]:
     """What leaders said of their high watermarks: at their start, and all where it is traced."""
     return [
-        found
+        replace(found, written_at=Clock(site, broker).real(found.written_at))
         for broker in site.brokers
         for line in log_lines(site, broker)
         if (found := high_watermark_of(line, broker)) is not None
     ]
+
+
+class Clock:
+    """When a broker's lines were written, whatever its machine's clock showed: of the clocks that
+    it had, by the one that puts a line into the run."""
+
+    def __init__(self, site: Site, broker: int) -> None:
+        actions = site.actions()
+        self._begins = seconds_of(actions[0]["ts"]) - NEAR
+        self._ends = seconds_of(actions[-1]["ts"]) + NEAR
+        told = [one["zone"] for one in actions if one.get("broker") == broker and "zone" in one]
+        planned = [one.get("zones", {}).get(str(broker)) for one in actions[:1]]
+        names = dict.fromkeys([*told, *filter(None, planned), "UTC"])
+        moment = datetime.fromtimestamp(self._begins, UTC)
+        self._ahead = [_zone(name).utcoffset(moment) or timedelta() for name in names]
+
+    def real(self, told: float) -> float:
+        possible = [told - ahead.total_seconds() for ahead in self._ahead]
+        return next((at for at in possible if self._begins < at < self._ends), told)
+
+
+def _zone(name: str) -> tzinfo:
+    if match := re.fullmatch(r"GMT([+-])(\d\d):(\d\d)", name):
+        ahead = timedelta(hours=int(match[2]), minutes=int(match[3]))
+        return timezone(-ahead if match[1] == "-" else ahead)
+    return ZoneInfo(name)
 
 
 def log_lines(site: Site, broker: int) -> list[str]:

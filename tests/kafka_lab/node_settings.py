@@ -65,6 +65,11 @@ def write_properties(path: Path, settings: Mapping[str, object]) -> Path:
     return path
 
 
+def read_properties(path: Path) -> dict[str, str]:
+    lines = path.read_text().splitlines()
+    return {name: value for name, _, value in (line.partition("=") for line in lines)}
+
+
 def controller_settings(directory: Path, port: int, meeting_port: int) -> dict[str, str]:
     """It listens on `port`; all are told `meeting_port`, which may be a tap's."""
     return {

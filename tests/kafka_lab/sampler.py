@@ -23,7 +23,7 @@ class Sampler:
         self.cluster = cluster
         self.notes = Notes()
         self.errors: list[Exception] = []
-        self._stats: dict[Path, object] = {}
+        self._stats: dict[object, object] = {}
         self._known: dict[bytes, bytes] = {}
         self._znodes: dict[tuple[str, int], tuple[int, int]] = {}
         self._lock = threading.Lock()
@@ -51,9 +51,8 @@ class Sampler:
             for broker in self.cluster.brokers:
                 for directory in self.cluster.data(broker):
                     self._look_at_high_watermarks(broker, directory)
-                    for topic, partition in partitions_of(dict(self.cluster.assignments)):
-                        place = directory / f"{topic}-{partition}"
-                        self._look_at_log(broker, topic, partition, place)
+                for topic, partition in partitions_of(dict(self.cluster.assignments)):
+                    self._look_at_log(broker, topic, partition)
 
     def _run(self, job: object) -> None:
         while not self._stop.wait(self._pause):
@@ -66,18 +65,24 @@ class Sampler:
                 self.errors.append(error)
                 return
 
-    def _look_at_log(self, broker: int, topic: str, partition: int, place: Path) -> None:
-        if not place.is_dir():
-            if self._stats.pop(place, None) is not None:
+    def _look_at_log(self, broker: int, topic: str, partition: int) -> None:
+        """In whichever directory it lies; while it goes from one to another nothing is noted."""
+        name = f"{topic}-{partition}"
+        directories = self.cluster.data(broker)
+        place = next((one / name for one in directories if (one / name).is_dir()), None)
+        known = (broker, name)
+        if place is None:
+            moving = any(any(one.glob(f"{name}.*-future")) for one in directories)
+            if not moving and self._stats.pop(known, None) is not None:
                 self._keep_log(broker, topic, partition, ())
             return
         stats = tuple(
             (path.name, path.stat().st_size, path.stat().st_mtime_ns)
             for path in segment_files(place)
         )
-        if stats == self._stats.get(place):
+        if stats == self._stats.get(known):
             return
-        self._stats[place] = stats
+        self._stats[known] = stats
         self._keep_log(broker, topic, partition, read_batches(place))
 
     def _keep_log(self, broker: int, topic: str, partition: int, found: tuple[bytes, ...]) -> None:

@@ -50,6 +50,8 @@ CLOCK_SLACK = 0.05
 UNSEEN = 1.0
 # Until an operator's order has reached every broker that runs.
 TAKES_EFFECT = 10.0
+# By which a record may be older than its answer: a frozen leader takes it late.
+OLDER = 10.0
 # Records that were committed, but that nobody was told of.
 UNTOLD = "none"
 
@@ -144,6 +146,8 @@ class View:
     # What directories hold that were renamed for deletion and are still there.
     set_aside: frozenset[Held] = frozenset()
     orders: "Orders" = field(default_factory=lambda: Orders())
+    # Seconds after which records may go by themselves.
+    retention: float | None = None
 
     def in_force(self, since: float, until: float) -> list[causes.Settings]:
         """All settings that may have been in force at any moment of it."""
@@ -247,6 +251,7 @@ class Run:
             compacted,
             _set_aside(self.site, partition),
             self._orders(actions, partition, life),
+            int(configs["retention.ms"]) / 1000 if "retention.ms" in configs else None,
         )
 
     def _settings(self, configs: dict[str, str]) -> causes.Settings:
@@ -374,7 +379,9 @@ def judge(view: View) -> PartitionTruth:
         if view.is_deleted(held, since):
             continue
         missing = _missing(view, reign, replicas, final, held, since)
+        missing = _before_retention(view, missing, final, held, since)
         missing_acked = _missing(view, reign, replicas, final, held, record.since)
+        missing_acked = _before_retention(view, missing_acked, final, held, record.since)
         deposed = _deposed_by(view, held, record.since)
         if not missing_acked and record.ack is not None and deposed is not None:
             # The valid leader of that time lacked it, whoever came to lead with it later.
@@ -539,6 +546,22 @@ def _missing(
     return found
 
 
+def _before_retention(
+    view: View, misses: list[Missing], final: frozenset[Held], held: Held, since: float
+) -> list[Missing]:
+    """Below the last log start, where it was missing before its age allowed that: nobody need call
+    it lost there."""
+    log_start = min((one.offset for one in final), default=held.offset + 1)
+    if view.retention is None or held.offset >= log_start:
+        return misses
+    young = since + view.retention - OLDER
+    return [
+        replace(one, certain=False)
+        for one in misses
+        if (view.life.ends if one.at is None else one.at) < young
+    ]
+
+
 def _last_term_with(view: View, replicas: Replicas, held: Held) -> LeaderTerm | None:
     """The last term, if its leader had the record in it, or answered for one that came and went
     between two looks: its disk lost it, and nobody led after."""
@@ -605,24 +628,19 @@ def _lost(
     by_then = sure is not None and (missing.at is None or sure.at <= missing.at)
     told = by_then or (ack is not None and ack["acks"] == "all")
     promises = {told} | ({True} if held in committed.possible else set())
+    # Where an earlier leader may have lacked it already, either is right.
+    earlier = misses[: misses.index(missing)] if missing in misses else []
+    possible = [missing, *(one for one in earlier if not one.certain)]
     # What a deposed leader still took is missing since before it was written, unless it led again.
     deposed = _deposed_by(view, held, since)
     if deposed is not None and not _led_between(view, replicas, held, deposed, missing):
         missing = Missing(deposed.at, deposed, missing.certain)
-    at = missing.term.at if missing.at is None else missing.at
-    if missing.at is None and missing.term == _last_term_with(view, replicas, held):
-        at = view.life.ends
-    again = at > first_start(missing.term, view.starts)
+        possible = [missing]
     whys = [
-        causes.why(
-            causes.Loss(held, since, at, missing.term, promised, again),
-            replicas,
-            view.storage,
-            replace(settings, unclean=unclean),
-        )
+        why
+        for one in possible
         for promised in promises
-        for settings in view.in_force(since, at)
-        for unclean in _permits(view, missing.term, at)
+        for why in _whys(view, replicas, held, since, one, promised=promised)
     ]
     named = (held.offset, held.payload_id)
     recovered = held.payload_id in payload_ids(final) or (
@@ -648,6 +666,26 @@ def _lost(
         missing_from=where if missing.at is None else f"{where}{missing.term.leader_epoch}",
         leader_epoch=held.leader_epoch,
     )
+
+
+def _whys(
+    view: View, replicas: Replicas, held: Held, since: float, missing: Missing, *, promised: bool
+) -> list[causes.Why]:
+    """Why it was missing there, by all settings that may have been in force."""
+    at = missing.term.at if missing.at is None else missing.at
+    if missing.at is None and missing.term == _last_term_with(view, replicas, held):
+        at = view.life.ends
+    again = at > first_start(missing.term, view.starts)
+    return [
+        causes.why(
+            causes.Loss(held, since, at, missing.term, promised, again),
+            replicas,
+            view.storage,
+            replace(settings, unclean=unclean),
+        )
+        for settings in view.in_force(since, at)
+        for unclean in _permits(view, missing.term, at)
+    ]
 
 
 def _permits(view: View, term: LeaderTerm, at: float) -> set[bool]:

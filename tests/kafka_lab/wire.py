@@ -8,10 +8,16 @@ import socket
 import struct
 from typing import Any
 
-from kafka.protocol.admin import CreateTopicsRequest, ElectionType, ElectLeadersRequest
+from kafka.protocol.admin import (
+    AlterReplicaLogDirsRequest,
+    CreateTopicsRequest,
+    ElectionType,
+    ElectLeadersRequest,
+)
 from kafka.protocol.admin.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from kafka.protocol.admin.topics import (
     AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
 )
@@ -191,6 +197,25 @@ def delete_records_request(topic: str, partition: int, before_offset: int) -> An
     return DeleteRecordsRequest(
         version=0, topics=[named(name=topic, partitions=[cut])], timeout_ms=10_000
     )
+
+
+def create_partitions_request(topic: str, count: int, added: list[list[int]]) -> Any:
+    """So many partitions altogether; `added` are the replicas of each new one."""
+    named = CreatePartitionsRequest.CreatePartitionsTopic
+    placed = [named.CreatePartitionsAssignment(broker_ids=replicas) for replicas in added]
+    return CreatePartitionsRequest(
+        version=0,
+        topics=[named(name=topic, count=count, assignments=placed)],
+        timeout_ms=10_000,
+        validate_only=False,
+    )
+
+
+def alter_directory_request(directory: str, topic: str, partition: int) -> Any:
+    """Moves a broker's own replica to another of its log directories."""
+    named = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    moved = named.AlterReplicaLogDirTopic(name=topic, partitions=[partition])
+    return AlterReplicaLogDirsRequest(version=0, dirs=[named(path=directory, topics=[moved])])
 
 
 def alter_config_request(version: Version, topic: str, configs: dict[str, str]) -> Any:

@@ -7,7 +7,7 @@ begins the next they were broken between words, and a blank was there. Of others
 
 import re
 from collections.abc import Iterator
-from itertools import compress, pairwise
+from itertools import compress, islice, pairwise
 
 from replication.evidence.broker_logs.line_headers import HEADER, HEADER_BEGINS
 from replication.evidence.broker_logs.loggers_in_lines import ends_without_logger, trailing_logger
@@ -85,9 +85,14 @@ class WholeLines:
 def whole_lines(lines: list[bytes]) -> WholeLines | None:
     """What makes the lines of a file whole that begins with these; None where none are broken, or
     where it does not show how they were."""
-    headed = [line[:1] in HEADER_BEGINS and HEADER.match(line) is not None for line in lines]
-    headers = list(compress(lines, headed))
+    begun = [line[:1] in HEADER_BEGINS for line in lines]
     # A line that was broken ends without its logger, mostly without what is behind one, too.
+    open_ended = sum(map(ends_without_logger, compress(lines, begun)))
+    least = islice(filter(HEADER.match, compress(lines, begun)), int(open_ended / _BROKEN) + 1)
+    if sum(1 for _ in least) > open_ended / _BROKEN:
+        return None
+    headed = [b and HEADER.match(line) is not None for b, line in zip(begun, lines, strict=True)]
+    headers = list(compress(lines, headed))
     if sum(map(ends_without_logger, headers)) < _BROKEN * len(headers) or not headers:
         return None
     broken = list(_broken(lines, headed))

@@ -80,20 +80,22 @@ class ClockRuns:
 
 def clock_runs(logs: Iterable[BrokerLog]) -> ClockRuns | None:
     """The clocks of one broker's logs; None where its clock was never set back."""
+    logs = list(logs)
+    begins = frozenset(log.runs[0].first for log in logs if log.runs)
     every = [_stretches(pieces) for pieces in _rotated(logs)]
-    first = [_apart(stretches, []) for stretches in every]
+    first = [_apart(stretches, begins, []) for stretches in every]
     known = [step for parts in first for step in _steps(parts)]
     if not known:
         return None
-    rotated = [_apart(stretches, known) for stretches in every]
+    rotated = [_apart(stretches, begins, known) for stretches in every]
     most = max(rotated, key=lambda found: (len(found), sum(len(part) for part in found)))
     ends = [max(s.run.last for s in part) for part in most]
-    begins = [min(s.run.first for s in part) for part in most]
+    firsts = [min(s.run.first for s in part) for part in most]
     by_file: dict[str, list[tuple[int, int]]] = {}
     for found in rotated:
         which = -1
         for part in (part for part in found if part):
-            which = _next_clock(part, which + 1, begins, ends)
+            which = _next_clock(part, which + 1, firsts, ends)
             for stretch in part:
                 by_file.setdefault(stretch.log.path, []).append((stretch.run.line, which))
     return ClockRuns(ends, by_file, _steps(most))
@@ -150,13 +152,18 @@ def _stretches(pieces: list[BrokerLog]) -> list[_Stretch]:
     return stretches
 
 
-def _apart(stretches: list[_Stretch], known: list[SetBack]) -> list[list[_Stretch]]:
+def _apart(
+    stretches: list[_Stretch], begins: frozenset[int], known: list[SetBack]
+) -> list[list[_Stretch]]:
     """The stretches of a rotated log, cut where its clock was set back; uncut where somebody put
-    its files together otherwise. known: what the broker's files tell by themselves."""
+    its files together otherwise. begins: the first stamps of the broker's files; known: what these
+    tell by themselves."""
     parts: list[list[_Stretch]] = [stretches[:1]]
     for before, after in pairwise(stretches):
         if not _is_fall(before.run, after.run):
             parts[-1].append(after)
+        elif _is_copied(after, begins):
+            return [stretches]
         elif _is_set_back(before, after, stretches, known):
             parts.append([after])
         else:
@@ -183,6 +190,11 @@ def _count(stretch: _Stretch, what: _Count, fact: LogLineFact) -> None:
     if isinstance(number, int):
         low, high = stretch.counts.get(what, (number, number))
         stretch.counts[what] = (min(low, number), max(high, number))
+
+
+def _is_copied(stretch: _Stretch, begins: frozenset[int]) -> bool:
+    """Whether others are before it in its file and it begins as a file of the broker does."""
+    return stretch.run is not stretch.log.runs[0] and stretch.run.first in begins
 
 
 def _is_set_back(

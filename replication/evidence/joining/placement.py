@@ -18,6 +18,8 @@ from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.topic_lives import GONE
 from replication.evidence.log_directories.log_directory import NothingLeft
 
+# No recovery point: none was written yet, or no checkpoints lie beside a copy.
+_UNWRITTEN, _UNTOLD = -1, -2
 _LOADED = frozenset(("high_watermark_loaded", "replica_loaded"))
 LOG_ENDS = frozenset(
     ("log_loaded", "became_leader", "became_follower", "truncated", "truncation_without_effect",
@@ -488,8 +490,8 @@ def _is_older(a: list[Copy], b: list[Copy]) -> bool:
 
 
 def _of_one_life(a: list[Copy], b: list[Copy]) -> Iterator[tuple[int, int]]:
-    """What only grows in the life of a topic: leader epochs and log starts of its partitions that
-    both show. A topic that was created anew begins at 0 again."""
+    """What only grows in the life of a topic: leader epochs, log starts and recovery points of its
+    partitions that both show. A topic that was created anew begins at 0 again."""
     others = {(c.directory.topic, c.directory.partition): c for c in b}
     for one in a:
         other = others.get((one.directory.topic, one.directory.partition))
@@ -498,6 +500,20 @@ def _of_one_life(a: list[Copy], b: list[Copy]) -> Iterator[tuple[int, int]]:
         if _may_be_of_one_life(one, other):
             yield _latest_epoch(one), _latest_epoch(other)
             yield one.directory.log_start_offset or 0, other.directory.log_start_offset or 0
+            flushed = _recovery_point(one), _recovery_point(other)
+            lower = one if flushed[0] < flushed[1] else other
+            # A recovery point falls where the log is cut below it, to the log's end then.
+            if _UNTOLD not in flushed and min(flushed) < (lower.directory.log_end_offset or 0):
+                yield flushed
+
+
+def _recovery_point(copy: Copy) -> int:
+    """As far as its checkpoint says that the log was flushed, which names every log from its first
+    writing on; _UNTOLD where no checkpoints lie beside the copy."""
+    directory = copy.directory
+    if directory.recovery_point is not None:
+        return directory.recovery_point
+    return _UNTOLD if directory.high_watermark is None else _UNWRITTEN
 
 
 def _is_shown(copy: Copy) -> bool:

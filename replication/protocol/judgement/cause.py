@@ -14,6 +14,7 @@ from itertools import pairwise
 from operator import or_
 
 from replication.protocol.ground.events import UNCLEAN_KINDS
+from replication.protocol.histories.assumptions import LEADERS_IN_SYNC
 from replication.protocol.histories.engine import Followed, TooMany
 from replication.protocol.histories.filters.windows import Window
 from replication.protocol.histories.moves.states import At
@@ -147,8 +148,12 @@ class _OfPath:
         """One, or where the ISR then in force is one of several those that each makes of it."""
         isr = self._isr_before()
         removed, had = self._removed(), self._had_it()
-        name, lossy, perhaps = self._name(isr, removed, had), self._lossy(), self._perhaps()
-        for each in self._by_storage() if name == BY_STORAGE else [name]:
+        names = {self._name(isr, removed, had)}
+        if self._may_be_unclean(isr):
+            names.add(self._by_election(isr, removed))
+        lossy, perhaps = self._lossy(), self._perhaps()
+        of_disks = self._by_storage() if BY_STORAGE in names else []
+        for each in (*sorted(names - {BY_STORAGE}), *of_disks):
             contributing = ("storage_loss",) if each == "last_replica_standing" else ()
             yield Cause(
                 each, contributing, self.window, isr, lossy, perhaps, written_in=self.written_in
@@ -166,6 +171,13 @@ class _OfPath:
         if self.acks_one:
             return "acks_one_failover"
         return "storage_loss" if removed == "storage" else BY_CUT.get(removed or "", "unknown")
+
+    def _may_be_unclean(self, isr: frozenset[int]) -> bool:
+        """Whether nothing tells if the leader had been in sync: it is none of the last known ISR,
+        which may have changed unseen."""
+        untold = self.window.kind in (None, "unknown")
+        taken_for_so = LEADERS_IN_SYNC in self.search.run.assumed.names
+        return untold and not taken_for_so and bool(isr) and self.window.leader not in isr
 
     def _by_election(self, isr: frozenset[int], removed: str | None) -> str:
         before = self.path[max(self.number - 1, 0)].records

@@ -41,7 +41,8 @@ def contract_of(
         return "not_promised"
     if cause.name == "unknown":
         return "unknown"
-    if cause.window is not None and cause.window.kind in UNCLEAN_KINDS:
+    unclean = cause.window is not None and cause.window.kind in UNCLEAN_KINDS
+    if unclean or cause.name == "unclean_election":
         permitted = _unclean_is_permitted(state, cause, term)
         if permitted is not False:
             return "not_promised" if permitted else "unknown"

@@ -135,9 +135,12 @@ def log_at(state: State, replica: Replica, offset: int) -> list[Span] | None:
     """What a log shows at an offset: one span, or none; None where it is not known."""
     if not state.log_is_known(replica) or lived_on_unseen(state, replica):
         return None
-    near = touching(replica.log.spans, offset, offset + 1)
+    spans = replica.log.spans
+    near = touching(spans, offset, offset + 1)
     here = [span for span in near if span.first_offset <= offset < span.end_offset]
-    return None if replica.partial and not here else here
+    # What was appended since the log was seen, no copy shows.
+    shown = not replica.stale or (bool(spans) and offset < spans[-1].end_offset)
+    return here if here or (shown and not replica.partial) else None
 
 
 def is_compacted_away(state: State, number: int, offset: int) -> bool:

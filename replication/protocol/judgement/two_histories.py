@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replication.protocol.histories.engine import Effort, TooMany
+from replication.protocol.histories.filters.timeline import UNSEEN_REPLICA
 from replication.protocol.histories.filters.windows import Window
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import Search
@@ -171,7 +172,8 @@ def _within(search: Search, window: Window, before: At, after: At) -> list[Told]
     written = after.appended & ~before.appended
 
     def told(broker: int | None, step: str, record: int) -> Told:
-        return Told(window.leader_epoch, leader, broker, step, _name(search, record))
+        named = None if broker == UNSEEN_REPLICA else broker
+        return Told(window.leader_epoch, leader, named, step, _name(search, record))
 
     found = [told(leader, "wrote", r) for r in _each(written)]
     for place, number in enumerate(numbers):

@@ -67,6 +67,10 @@ PUT_TOGETHER = {
         file("server.log.1", cut(0), cut(1)), file("server.log.2", cut(HOUR), cut(HOUR + 1)),
         file("server.log", cut(2 * HOUR)),
     ],
+    "a copy of another file behind the controller's lines": [
+        file("collected.log", start(HOUR), start(0), cut(MINUTE)),
+        file("server.log", start(0), cut(MINUTE)),
+    ],
     "lines of two threads": [file("server.log", cut(900), cut(100))],
 }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Losses as the histories tell them: the question, the cause, the copies, and the two histories."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from replication.protocol.histories.assumptions import TOPIC_CREATED_ONCE
 from replication.protocol.histories.filters.clients import begun, clocks_tell, written_by
 from replication.protocol.histories.search import Search
 from replication.protocol.judgement.cause import cause_of
+from replication.protocol.judgement.contract import contract_of
 from replication.protocol.judgement.copies import surviving_copies
 from replication.protocol.judgement.fates import fates_of
 from replication.protocol.judgement.judge import answer
@@ -65,6 +67,20 @@ def test_the_cause_is_the_step_without_which_the_record_survives() -> None:
     assert found.name == "unclean_election"
     assert found.window is not None
     assert (found.window.leader, found.window.leader_epoch) == (2, 1)
+
+
+def test_a_leader_from_outside_of_the_last_known_isr_may_have_been_elected_uncleanly() -> None:
+    told_as = [replace(f, election_kind="unknown") if f is LOST[-5] else f for f in LOST]
+    state = told(told_as)
+    run = fates_of(state).runs[0].stretch.admitted.run
+    found = cause_of(
+        Search(run, exact=True),
+        lambda at: at.committed & at.missed_committed,
+        by_clients=False,
+        acks_one=False,
+    )
+    unclean, *_ = [cause for cause in found.each if cause.name == "unclean_election"]
+    assert contract_of(state, unclean, "committed", None, may_be_committed=True) == "not_promised"
 
 
 def test_a_copy_that_still_holds_the_record_is_named() -> None:
