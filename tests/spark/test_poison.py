@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replication.protocol.ground import wire
+from tests.spark import poison
 from tests.spark.event_rows import made_trace
 from tests.spark.jobs_in_process import rows, run_replay
 from tests.spark.poison import by_spark, cases, delivered, hosts, laptop
@@ -21,23 +22,34 @@ SPARK_STEP = 29
 def test_no_value_of_any_field_stops_a_host_or_makes_two_of_them_differ() -> None:
     """Late events for a slot are left out: they are settled from the stored events."""
     seen = 0
-    for poison, lines in cases((13,), STEP):
+    for case, lines in cases((13,), STEP):
         events = delivered(lines)
         expected = laptop(events)
         for host in hosts(events):
-            assert host == expected, poison.name
+            assert host == expected, case.name
         seen += 1
     assert seen > 10
 
 
+def test_a_high_watermark_that_falls_is_noted_wherever_a_micro_batch_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = "high_watermark_advanced.high_watermark='2147483647' at 13"
+    [lines] = [lines for case, lines in cases((4, 13, 26), 20) if case.name == name]
+    events = delivered(lines)
+    for size in (3, 11, 15):
+        monkeypatch.setattr(poison, "AT_ONCE", size)
+        assert hosts(events) == [laptop(events)] * 2, size
+
+
 def test_what_is_out_of_range_is_refused_and_what_is_not_is_taken() -> None:
     refused, taken = defaultdict(set), defaultdict(set)
-    for poison, _ in cases((13,)):
+    for case, _ in cases((13,)):
         try:
-            wire.from_row(poison.row)
-            taken[poison.field].add(repr(poison.value))
+            wire.from_row(case.row)
+            taken[case.field].add(repr(case.value))
         except wire.Misfit:
-            refused[poison.field].add(repr(poison.value))
+            refused[case.field].add(repr(case.value))
     assert refused["observed_at"] >= {"253402300800000", "1790000000000000"}
     assert taken["observed_at"] >= {"0", "1790000000", "253402300799999"}
     assert refused["leader_epoch"] >= {str(1 << 31), "-1"}
