@@ -1,6 +1,7 @@
 """`replication-analyzer`: everything a laptop can do without Spark or Java."""
 
 import argparse
+import errno
 import os
 import sys
 import time
@@ -59,6 +60,8 @@ from replication.reports.safe_text import plain, plain_output
 UNUSABLE = 2
 DEFECT = 4
 INTERRUPTED = 130
+# What a disk says that takes no more.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 class Unusable(ValueError):
@@ -90,6 +93,7 @@ def _run(arguments: argparse.Namespace) -> int:
         # A server waits for its client, which is no work that takes long.
         with nullcontext() if arguments.run is agents.run else progress.told():
             status: int = arguments.run(arguments)
+        sys.stdout.flush()
         return status
     except (Unusable, NoEvidence, ClocksDisagree, foresight_cluster.Unusable) as error:
         print(f"replication-analyzer {arguments.command}: {error}", file=sys.stderr)
@@ -101,7 +105,15 @@ def _run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("replication-analyzer: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            print(
+                f"replication-analyzer {arguments.command}: {error.strerror}: what this call "
+                "writes is not whole; make room there, or let it write elsewhere, and call again",
+                file=sys.stderr,
+            )
+            return UNUSABLE
         traceback.print_exc()
         print(
             "replication-analyzer: this is a defect of the tool; please report the lines above",

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from replication.evidence.importer import Import, import_evidence
+from replication.protocol.ground.events import RecordsAcknowledged
 from replication.protocol.judgement.bounded import FoldedPartition, fold_all
 from tests.changed_evidence import EXPECTED, as_captured, changed_copy, folded_with
 from tests.damage import DAMAGES, batch_starts, segments
@@ -102,3 +103,14 @@ def test_what_the_checksum_leaves_out_is_a_header_mismatch(place: int, seed: int
     assert violated(folded) - violated(as_captured(incident)) == set(), incident
     settled = [d for f in folded for d in f.answer.divergences if d["status"] == "settled"]
     assert len(settled) <= len(EXPECTED[incident].get("t-0", {}).get("divergent", [])), incident
+
+
+def test_no_record_that_counts_as_unread_hides_an_acknowledgements_epoch(tmp_path: Path) -> None:
+    """One bit of a leader epoch in one copy: other copies tell in which epoch the record is."""
+    incident = "isr_shrink_expand__2.8.2__trace"
+    evidence = changed_copy(
+        incident, lambda e: flip_in_header(e, random.Random(1), LEADER_EPOCH_AT), tmp_path
+    )
+    facts = [event.fact for event in import_evidence([evidence]).events()]
+    told = [fact for fact in facts if isinstance(fact, RecordsAcknowledged)]
+    assert {fact.leader_epoch for fact in told} == {0}

@@ -118,7 +118,7 @@ def told_at_the_end(store: Store, runs: Mapping[str, str], figures: Mapping[str,
     by_reason = of_runs.groupBy("reason").agg(F.sum("rows").alias("times"))
     most = by_reason.orderBy(F.desc("times"), F.asc("reason")).take(1)
     told = [f"; {r['times']} of them: {shortened(r['reason'], REASON_LENGTH)}" for r in most]
-    share = f" ({100 * refused / rows:.2g} %)" if rows else ""
+    share = f" ({share_of(refused, rows)} %)" if rows else ""
     asked = [", ".join(map(quoted, each)) for each in (names, queries)]
     return (
         f"{refused} of {counted(rows, 'row')}{share} went to quarantine, and no answer rests on "
@@ -126,6 +126,12 @@ def told_at_the_end(store: Store, runs: Mapping[str, str], figures: Mapping[str,
         "reason_code, reason, origin, sum(rows) AS rows FROM quarantine "
         f"WHERE run IN ({asked[0]}) AND query IN ({asked[1]}) GROUP BY ALL ORDER BY rows DESC"
     )
+
+
+def share_of(part: int, whole: int) -> str:
+    """So many per cent, in at most two digits; 100 only where it is all."""
+    share = 100 * part / whole
+    return f"{share:.2g}" if share < 99 else "100" if part == whole else "over 99"
 
 
 def entries_frame(session: SparkSession, entries: Sequence[refused_rows.Entry]) -> DataFrame:

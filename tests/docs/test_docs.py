@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from replication.cli import main
+from tests import injections
 from tests.docs.tables import DOCS, TABLES, with_tables
 from tests.guards import PAGE, missing, with_table
 
@@ -81,6 +82,11 @@ def test_every_long_check_is_in_the_table_of_guards() -> None:
     guards = PAGE.read_text(encoding="utf-8")
     assert with_table(guards) == guards, "run: python -m tests.guards --write"
     assert missing() == []
+
+
+def test_each_defence_and_its_test_are_there() -> None:
+    """`make injections` takes an hour: what has got another name is noticed here."""
+    assert injections.missing() == []
 
 
 def test_the_readme_is_short_and_its_answer_is_the_one_that_comes(

@@ -12,6 +12,8 @@ from replication.evidence.digest import DigestLines
 
 INCIDENT = Path(__file__).parent.parent / "incidents" / "unclean_election__2.8.2"
 LOGS = ("server.log", "state-change.log", "controller.log")
+# A line that is refused, as anybody may make a broker print it: at the beginning it hides no other.
+FOREIGN = (1, LOGS[0], json.dumps({"timestamp": 1, "topic": "t", "partition": 0, "offset": 5}))
 
 
 def vector(broker: int, log: str, line: str) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def test_an_export_tells_what_the_logs_tell(shipper: Any, tmp_path: Path) -> Non
         into.mkdir(parents=True, exist_ok=True)
         with (into / log).open("a") as stream:
             stream.write(line + "\n")
-    sent = "".join(json.dumps(shipper(*row)) + "\n" for row in lines())
+    sent = "".join(json.dumps(shipper(*row)) + "\n" for row in [FOREIGN, *lines()])
     (tmp_path / "export.jsonl").write_text(sent)
     assert told(tmp_path / "export.jsonl") == told(tmp_path / "copied")
 

@@ -41,6 +41,7 @@ BAD_LINES: dict[str, tuple[bytes, str]] = {
     "negative offset": (line(fetch_offset=-1).encode(), "fetch_offset is out of range: -1"),
     "absurd offset": (line(fetch_offset=1 << 63).encode(), "fetch_offset is out of range"),
     "text for a number": (line(fetch_offset="7").encode(), "fetch_offset is no whole number"),
+    "number for a text": (line(event_id=7).encode(), "event_id is no text: 7"),
     "fraction": (line(fetch_offset=7.5).encode(), "fetch_offset is no whole number"),
     "schema version": (line(format_version=2).encode(), "format_version 2 is not 1"),
     "foreign column": (line(acks="all").encode(), "column acks does not belong to"),

@@ -3,17 +3,17 @@
 import json
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from replication.protocol.ground import wire
+from tests.spark import poison
 from tests.spark.event_rows import made_trace
-from tests.spark.jobs_in_process import answers, rows, run_replay, run_stream
-from tests.spark.poison import cases, delivered, hosts, laptop
+from tests.spark.jobs_in_process import rows, run_replay
+from tests.spark.poison import by_spark, cases, delivered, hosts, laptop
 
-# Of all cases every so many-th: the whole sweep is a target of the Makefile.
+# Of all cases every so many-th: the command runs the whole sweep.
 STEP = 577
 SPARK_STEP = 29
 
@@ -22,23 +22,34 @@ SPARK_STEP = 29
 def test_no_value_of_any_field_stops_a_host_or_makes_two_of_them_differ() -> None:
     """Late events for a slot are left out: they are settled from the stored events."""
     seen = 0
-    for poison, lines in cases((12,), STEP):
+    for case, lines in cases((13,), STEP):
         events = delivered(lines)
         expected = laptop(events)
         for host in hosts(events):
-            assert host == expected, poison.name
+            assert host == expected, case.name
         seen += 1
     assert seen > 10
 
 
+def test_a_high_watermark_that_falls_is_noted_wherever_a_micro_batch_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = "high_watermark_advanced.high_watermark='2147483647' at 13"
+    [lines] = [lines for case, lines in cases((4, 13, 26), 20) if case.name == name]
+    events = delivered(lines)
+    for size in (3, 11, 15):
+        monkeypatch.setattr(poison, "AT_ONCE", size)
+        assert hosts(events) == [laptop(events)] * 2, size
+
+
 def test_what_is_out_of_range_is_refused_and_what_is_not_is_taken() -> None:
     refused, taken = defaultdict(set), defaultdict(set)
-    for poison, _ in cases((12,)):
+    for case, _ in cases((13,)):
         try:
-            wire.from_row(poison.row)
-            taken[poison.field].add(repr(poison.value))
+            wire.from_row(case.row)
+            taken[case.field].add(repr(case.value))
         except wire.Misfit:
-            refused[poison.field].add(repr(poison.value))
+            refused[case.field].add(repr(case.value))
     assert refused["observed_at"] >= {"253402300800000", "1790000000000000"}
     assert taken["observed_at"] >= {"0", "1790000000", "253402300799999"}
     assert refused["leader_epoch"] >= {str(1 << 31), "-1"}
@@ -68,37 +79,6 @@ def test_the_moment_of_a_refused_event_is_not_the_newest(spark: SparkSession, fo
 def test_poison_through_spark_stops_nothing_and_changes_no_other_partition(
     spark: SparkSession, folder: Path
 ) -> None:
-    chosen = list(cases((12,), SPARK_STEP))
-    lines = [json.dumps(row) for _, rows in chosen for row in rows]
-    (folder / "in" / "poison.jsonl").write_text("\n".join(lines) + "\n")
-    said = run_stream(spark, folder)
-    assert f"in all: {len(lines)} rows = " in said
-    found = {
-        (table, name): kept
-        for table in ("verdicts", "findings")
-        for name, kept in by_partition(rows(spark, folder / "tables", table)).items()
-    }
-    expected = laptop(delivered([row for _, rows in chosen for row in rows]))
-    wanted = {k: sorted(_named(r) for r in json.loads(v)) for k, v in expected.items()}
-    assert found == {k: v for k, v in wanted.items() if k[0] in ("verdicts", "findings")}
-    run_replay(spark, folder)
-    assert answers(spark, folder / "replayed") == answers(spark, folder / "tables")
-    for table in ("quarantine", "isr_and_leadership"):
-        replayed, streamed = (rows(spark, folder / f, table) for f in ("replayed", "tables"))
-        for row in [*replayed, *streamed]:
-            row.pop("query", None)  # A replay's ingest is its fold.
-        assert sorted(replayed, key=repr) == sorted(streamed, key=repr)
-
-
-def by_partition(found: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """What tells rows apart, by topic partition."""
-    kept: dict[str, list[str]] = {}
-    for row in found:
-        kept.setdefault(row["topic_partition_id"], []).append(_named(row))
-    return {name: sorted(texts) for name, texts in kept.items()}
-
-
-def _named(row: dict[str, Any]) -> str:
-    return (
-        f"{row.get('finding_id')} {row.get('invariant')} {row.get('verdict')} {row.get('reason')}"
-    )
+    total, differing = by_spark(spark, folder, cases(step=SPARK_STEP))
+    assert total > 300
+    assert not differing

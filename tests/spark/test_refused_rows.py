@@ -3,6 +3,7 @@
 import pytest
 
 from replication.spark import refused_rows
+from replication.spark.quarantine import share_of
 from replication.spark.refused_rows import Entries, Entry, entries_of
 
 
@@ -26,3 +27,8 @@ def test_very_many_lines_of_one_origin_are_told_as_one(monkeypatch: pytest.Monke
     ]  # fmt: skip
     assert sum(t[3] for t in told) == 1_003
     assert entries_of({"many": 1_000, "few": 3}) == len(told)
+
+
+def test_a_share_is_told_in_at_most_two_digits_and_as_all_only_where_it_is_all() -> None:
+    told = [share_of(part, 8_000) for part in (1, 180, 7_000, 7_919, 7_999, 8_000)]
+    assert told == ["0.013", "2.2", "88", "99", "over 99", "100"]

@@ -97,40 +97,36 @@ def _prints_lines(export: Path) -> bool | None:
                 return None
     except OSError:
         return None
-    headed = count = 0
-    for number, _, line in _lines(export):
+    headed = count = others = 0
+    for _, _, line in _lines(export, _LINES_TO_KNOW_A_FILE_BY):
         if isinstance(line, NotALine):
-            continue
-        if number > _LINES_TO_KNOW_A_FILE_BY:
-            break
-        count += 1
-        headed += line.digest or HEADER.match(line.text.encode("utf-8", "replace")) is not None
-    return None if not count else headed * 5 >= count
+            others += 1
+        elif line.text.strip():
+            count += 1
+            headed += line.digest or HEADER.match(line.text.encode("utf-8", "replace")) is not None
+    # One line that somebody makes a broker print hides no other.
+    return None if not count or count < others else headed * 5 >= count
 
 
-def _lines(export: Path) -> Iterator[tuple[int, str, ShippedLine | NotALine]]:
-    """Number, the envelope itself and each line in it; nothing where the first is no envelope that
-    names its sender."""
-    number, found, of_digest = 0, False, False
+def _lines(
+    export: Path, most: int | None = None
+) -> Iterator[tuple[int, str, ShippedLine | NotALine]]:
+    """Number, the envelope itself and each line in it; a line whose sender no envelope names is
+    none. most: so many envelopes, None: all."""
+    number, of_digest = 0, False
     try:
         with open_unpacked(export) as stream:
-            while sent := stream.readline(LONGEST_ENVELOPE):
+            while number != most and (sent := stream.readline(LONGEST_ENVELOPE)):
                 number += 1
-                if sent.isspace() and number > _LINES_TO_KNOW_A_FILE_BY and not found:
-                    return
                 text = sent.decode("utf-8", "replace").rstrip("\r\n")
                 for line in shipped_lines(text.encode()) if text.strip() else ():
-                    if isinstance(line, NotALine):
-                        names_sender, told = False, line
-                    else:
+                    if isinstance(line, ShippedLine):
                         named = text.startswith("{") and bool(line.host or line.path)
                         # A digest tells whose it is; lines beside it that do not are of one broker.
                         of_digest = line.digest or of_digest
-                        names_sender, told = named or of_digest, _UNNAMED
-                    if number == 1 and not names_sender:
-                        return
-                    found = True
-                    yield number, text, line if names_sender else told
+                        yield number, text, line if named or of_digest else _UNNAMED
+                    else:
+                        yield number, text, line
     except READ_ERRORS as error:
         yield number, "", NotALine(f"reading stops behind this line: {error}")
 

@@ -16,8 +16,8 @@ _GROWTH = (
 
 
 def before(state: State, fact: ev.Fact) -> None:
-    """Notes what replicas grew by, before a step of another kind; and before records that do not
-    continue the log they are written to."""
+    """Notes what replicas grew by, before a step of another kind; before records that do not
+    continue the log they are written to; and before a high watermark that falls."""
     if not isinstance(fact, _GROWTH):
         catch_up(state)
     elif isinstance(fact, (ev.LeaderAppended, ev.FollowerAppended)):
@@ -27,6 +27,10 @@ def before(state: State, fact: ev.Fact) -> None:
             catch_up(state)
             high_watermark = None if replica is None else replica.high_watermark
             noted[fact.replica] = (fact.first_offset, high_watermark)
+    elif isinstance(fact, ev.HighWatermarkAdvanced):
+        replica = state.replicas.get(fact.replica)
+        if replica is not None and fact.high_watermark < (replica.high_watermark or 0):
+            catch_up(state)  # Else it is seen only where a micro-batch ends before it.
 
 
 def after(state: State, event: ev.Event, fact: ev.Fact) -> None:

@@ -43,6 +43,7 @@ class LedEpoch:
         # Of ISRs that are not all recorded no commitment can be excluded.
         self.isrs = window.isrs if trusted else None
         self.items = run.items[self.place].get(window.leader_epoch, ())
+        self._ways: dict[Start, set[Leading]] = {}
         self.by = self._broker()
         led = [item for item in self.items if item.kind == "led"]
         line = run.line
@@ -114,8 +115,7 @@ class LedEpoch:
                 found |= self.followers.without_leader(states, self.window.leader_epoch)
             if self.by.covered:
                 return found
-        ways: dict[Start, set[Leading]] = {}
-        place = self.place
+        ways, place = self._ways, self.place
         for at in states:
             start = (
                 at.records[place],

@@ -42,6 +42,8 @@ class Search:
         self.run, self.line = run, run.line
         self.beginnings = beginnings or Beginnings()
         self._retraced: dict[bool, Followed[At, Window]] = {}
+        # Whoever follows state by state asks of the same leader epoch again and again.
+        self._led: dict[tuple[int, int], LedEpoch] = {}
         self.effort = effort or Effort(MOST_STEPS, MOST_STATES)
         line = self.line
         truncation = truncation_of(line.flags)
@@ -236,8 +238,10 @@ class Search:
     def _led_by(self, states: set[At], window: Window, leader: int | None) -> set[At]:
         if leader is None or leader not in self.run.place:
             return self.followers.without_leader(states, window.leader_epoch)
-        led = LedEpoch(self.run, window, leader, self.records, self.followers)
-        return led.after(states, self.effort)
+        key = window.number, leader
+        if key not in self._led:
+            self._led[key] = LedEpoch(self.run, window, leader, self.records, self.followers)
+        return self._led[key].after(states, self.effort)
 
     def admitted(self, states: set[At]) -> set[At]:
         """The ends that the last copies and what clients were told admit."""

@@ -50,15 +50,23 @@ class Stretch:
     """One run of offsets [first, end), followed when it is first asked for under all that can be
     assumed there. end: None for the last run.
 
-    vacuous: under what is assumed no record can be there at all.
+    vacuous: under what is assumed no record can be there at all. strict: nothing is assumed.
     """
 
     def __init__(
-        self, first: int, end: int | None, follow: Callable[["Stretch"], Found], *, vacuous: bool
+        self,
+        first: int,
+        end: int | None,
+        follow: Callable[["Stretch"], Found],
+        *,
+        vacuous: bool,
+        strict: bool,
     ) -> None:
-        self.first, self.end, self.vacuous = first, end, vacuous
+        self.first, self.end, self.vacuous, self.strict = first, end, vacuous, strict
         self._follow = follow
         self._found: Found | None = None
+        # The search that forgets nothing, once somebody has asked for a story of this run.
+        self.told: Search | None = None
 
     @property
     def found(self) -> Found:

@@ -3,6 +3,7 @@
 import cProfile
 import pstats
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from replication.protocol.folding.codec import decode, encode
 from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.histories import ask
+from replication.protocol.histories.search import Search
 from replication.protocol.judgement import ledger, two_histories
 from replication.protocol.judgement.judge import answer
 from tests.protocol.judgement.told import told
@@ -78,7 +80,7 @@ def test_beyond_its_bounds_judging_grows_with_the_events_alone(
     kind: Callable[[int], Iterator[ev.Fact]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the lines of any broker, where most histories fit."""
-    monkeypatch.setattr(two_histories, "EFFORT", (1_000, 1_000))
+    monkeypatch.setattr(two_histories, "EFFORT_ASSUMING", (1_000, 1_000))
     monkeypatch.setattr(ask, "MOST_STEPS_OF_ALL", 1_000)
     monkeypatch.setattr(ask, "MOST_STEPS_OF_ALL_FEWER", 500)
     monkeypatch.setattr(ask, "MOST_READ_OF_ALL", 2_000)
@@ -101,3 +103,20 @@ def test_a_loss_whose_causes_are_too_many_says_so(monkeypatch: pytest.MonkeyPatc
     said = "(unknown: more histories lose them than are followed)"
     assert not any(said in summary for summary in whole)
     assert any(said in summary for summary in bounded)
+
+
+def test_stories_of_one_run_of_offsets_are_followed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever promises ask for them; where things are assumed, in fewer steps."""
+    made = []
+
+    def search(*given: Any, **named: Any) -> Search:
+        made.append(Search(*given, **named))
+        return made[-1]
+
+    monkeypatch.setattr(two_histories, "Search", search)
+    state = fold.new_state("c", "t", "id", 0)
+    for event in events_of(unclean_elections(2)):
+        fold.apply(state, event)
+    told = [v for v in answer(state).verdicts if v["histories"]]
+    assert len(told) > 1
+    assert [each.effort.most_steps for each in made] == [two_histories.EFFORT_ASSUMING[0]]
