@@ -18,6 +18,7 @@ from replication.protocol.ground.model import normalized, uncovered
 
 LISTED = "kafka-log-dirs lists a replica"
 NO_NAMES = "the payload ids are not these records' keys"
+_DAMAGED = frozenset(("corruption_found", "invalid_records_found", "corrupt_segment_deleted"))
 NO_ZONE = "nothing tells in which time zone some broker logs were written"
 
 
@@ -77,6 +78,10 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
         unsure = what_is_unsure(evidence, broker)
         covered = is_covered(evidence, broker)
         yield ev.CoverageDeclared("broker_log", broker, covered, unsure and evidence.shown(unsure))
+        dropped = next((f for f in evidence.lines[broker] if f.kind in _DAMAGED), None)
+        if dropped is not None:
+            where = f"{evidence.shown(dropped.path)}, line {dropped.line}"
+            yield ev.CoverageDeclared("whole_log", broker, False, f"damaged records: {where}")
         if is_traced(evidence, broker):
             yield ev.CoverageDeclared("replica_trace", broker, True)
     handed_over = {b for b, copy in latest(evidence.copies).items() if not copy.is_dump}

@@ -285,7 +285,8 @@ class CoverageDeclared:
     (False only: of some acknowledged at acks=all nothing tells where they are), sends (False
     only: of some neither an answer nor a copy tells what became of their records), same_directory
     (False only: the broker's replica got another directory while it was in sync), clocks (False
-    only: the times of brokers' lines may not be held against those of clients),
+    only: the times of brokers' lines may not be held against those of clients), whole_log (False
+    only: the broker found damaged records in its log as it started, and dropped them),
     acknowledged_offsets (True only: where producers were told one offset of several records, it is
     these records' own). replica: the broker it covers, None for the whole partition. complete:
     whether silence in it means that nothing happened; False declares that some of it is missing

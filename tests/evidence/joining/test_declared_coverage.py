@@ -21,6 +21,7 @@ def test_a_brokers_log_covers_where_it_begins_with_a_start_and_no_line_is_anybod
     whole = evidence(started(), leads(0, 1))
     assert declared(whole) == {("broker_log", 1, True)}
     assert declared(evidence(leads(0, 1))) == {("broker_log", 1, False)}
+    assert ("whole_log", 1, False) in declared(evidence(started(), line("corruption_found")))
     assert declared(replace(whole, unsure_lines={1: "whose?"})) == {("broker_log", 1, False)}
 
 

@@ -22,6 +22,15 @@ Facts = list[ev.Fact]
 UNTOLD: Facts = [*given(acks=False), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0)]
 BEGUN: Facts = [*given(), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0)]
 ALONE = ev.LeadershipRecorded(1, 0, (1,), 1)
+# Alone at hand: a broker that came back, led and has ten records.
+CAME_BACK: Facts = [
+    ev.CoverageDeclared("controller_history", None, True), *given(2, acks=False),
+    elected(1, 0, "initial"), ev.ReplicaStarted(2, 0, 0), ev.BecameFollower(2, 0, 1, 0, 0),
+    ev.ReplicaStopped(2, "process_crash"), elected(2, 1, "clean", (2,)),
+    ev.ReplicaStarted(2, 0, 4, None, False), ev.BecameLeader(2, 1, 4, 4),
+    copy(2, (0, 4, 0, 0), (4, 9, 1, 0), mark=9),
+]  # fmt: skip
+DAMAGED = ev.CoverageDeclared("whole_log", 2, False, "damaged records: server.log, line 7")
 PASSED_OVER: Facts = [elected(2, 1, "unclean", (2,)), ev.BecameLeader(2, 1, 0, 0)]
 PROMISED = ev.RecordsAcknowledged(0, 2, "all", 0, 0)
 OTHERS = [copy(r, (0, 3, 1, 1), mark=3) for r in (1, 2, 3)]
@@ -41,6 +50,8 @@ def judged(facts: Facts, name: str = COMMITTED, *, strict: bool = False) -> dict
         # Nothing tells how broker 2 was elected, nor what broker 1 wrote.
         ([*UNTOLD, ALONE, *PASSED_OVER, *OTHERS], "UNKNOWN", "UNKNOWN"),
         ([ev.PartitionDescribed((1, 2, 3), 1, False)], "UNKNOWN", "UNKNOWN"),
+        (CAME_BACK, "HOLDS", "UNKNOWN"),
+        ([DAMAGED, *CAME_BACK], "UNKNOWN", "UNKNOWN"),
         # A broker whose log is whole and has no line of the partition shows nothing.
         ([ev.CoverageDeclared("broker_log", 3, True)], "UNKNOWN", "UNKNOWN"),
     ],

@@ -73,6 +73,8 @@ class Items(Mapping[int, tuple[Item, ...]]):
     def __init__(self, run: Asked, number: int) -> None:
         self.run, self.line = run, run.line
         self.covered = number in run.line.covered
+        # A start dropped damaged records: that it lost what is not seen of its log since is seen.
+        self.damaged = run.line.state.told_of("whole_log", number)
         self.index = run.line.index[number]
         self.last_copy = run.line.last_copy.get(number)
         self._read: dict[int, tuple[Item, ...]] = {}
@@ -191,7 +193,7 @@ class Items(Mapping[int, tuple[Item, ...]]):
         return Item("stopped", has, clean=clean, shown=self._shown_before(number, has))
 
     def _shown_before(self, number: int, has: bool | None) -> bool:
-        return has is not True and self._is_shown(number)
+        return has is not True and (self._is_shown(number) or (self.damaged and has is False))
 
     def led(self, number: int, step: OwnStep) -> Item:
         before, end = self.index.before[number], self.index.ends[number]

@@ -9,7 +9,9 @@ from replication.protocol.histories.filters.timeline import Timeline
 
 def tells_of_a_loss(line: Timeline) -> bool:
     """Whether anything shows that records went: an unclean election, a cut, a log that came back
-    shorter, or two records at one offset."""
+    shorter or from which damaged records were dropped, or two records at one offset."""
+    if any(subject == "whole_log" for subject, _ in line.state.coverage):
+        return True
     if any(window.kind in UNCLEAN_KINDS for window in line.windows):
         return True
     if any(_lost(steps) for steps in line.own.values()):
