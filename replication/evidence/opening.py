@@ -265,7 +265,7 @@ def _unpacked(path: Path, most: int | None) -> BinaryIO:
     kept = _small(path)
     if kept is not None and kept.plain:
         return io.BytesIO(kept.content)
-    stream = path.open("rb") if kept is None else io.BytesIO(kept.content)
+    stream: BinaryIO = path.open("rb") if kept is None else io.BytesIO(kept.content)
     try:
         head = _head(stream)
         for magic, unpacking in _PACKINGS.items():

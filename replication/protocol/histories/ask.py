@@ -46,11 +46,8 @@ from replication.protocol.histories.stretches import (
 LAST = (STRICT, WIDEST, HEARD_EARLY)
 # As the first leader epoch of a record that nothing shows.
 NOWHERE = 1 << 60
-# How many steps the histories of one partition may take together: where nothing is assumed, and
-# else. Kept evidence needs 450,000 of the one and 190,000 of the other at most; a stream judges
-# many partitions, and always assumes.
+# How many steps the histories of one partition may take together; kept evidence needs 450,000.
 MOST_STEPS_OF_ALL = 1_000_000
-MOST_STEPS_ASSUMING = 300_000
 # The same with the items that are read for them: before fetches carry a leader epoch each run of
 # offsets reads all of its brokers' items.
 MOST_READ_OF_ALL = 8_000_000
@@ -75,8 +72,7 @@ class Histories:
         self._asked: dict[Assumed, Admitted] = {}
         self._found: dict[tuple[object, Assumed], Admitted] = {}
         self._beginnings = Beginnings()
-        most = MOST_STEPS_OF_ALL if strict else min(MOST_STEPS_ASSUMING, MOST_STEPS_OF_ALL)
-        self._effort = Effort(most, MOST_STATES)
+        self._effort = Effort(MOST_STEPS_OF_ALL, MOST_STATES)
         # For what is enough elsewhere, and for what is left out one by one.
         self._left = {True: MOST_STEPS_OF_ALL_FEWER, False: MOST_STEPS_OF_ALL_FEWER}
         self._rungs: list[Assumed] = []

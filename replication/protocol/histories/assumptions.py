@@ -96,8 +96,8 @@ ASSUMPTIONS = {
         Assumption(
             RECORDS_AS_SEEN,
             "no record was written that no log, line or answer to a client shows",
-            "an unclean election, a cut, a start below a log end that was seen before or that drops "
-            "damaged records, two records at one offset",
+            "an unclean election, a cut, a start below a log end that was seen before or that "
+            "drops damaged records, two records at one offset",
             "an acknowledgement log of all producers, or the broker log of every replica from a "
             "start on",
         ),
