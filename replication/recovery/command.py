@@ -25,6 +25,7 @@ from replication.recovery.gathering import Recovery, Sinks, gather
 from replication.recovery.groups.affected_groups import GROUPS, group_names
 from replication.recovery.groups.affected_transactions import TRANSACTIONS
 from replication.recovery.rows_out import KEYS, RECORDS
+from replication.recovery.sightings import CUT
 from replication.reports.event_words import offset_range
 from replication.reports.headline import is_open
 from replication.reports.inventory_words import counted
@@ -195,6 +196,8 @@ def _under_leaders(result: Recovery) -> Iterator[str]:
 def _not_had(missing: dict[str, Any]) -> str:
     where = f"{missing['topic']}-{missing['partition']}"
     seen = missing["last_seen"]
-    told = f"; last seen: {seen[-1]['told']}" if seen else ""
+    cuts = [one for one in seen if one["what"] == CUT]
+    how = "what cut a log there" if cuts else "last seen"
+    told = f"; {how}: {(cuts or seen)[-1]['told']}" if seen else ""
     asked = offset_range(missing["first_offset"], missing["end_offset"])
     return f"Not had, {where} {asked}: {missing['why']}{told}"

@@ -142,7 +142,9 @@ def _search(
 
     search = search_for(rows)
     led = None if leader is None else latest(partition.copies).get(leader)
-    compacted = "compact" in (folded.state.settings.cleanup_policy or "")
+    policy = folded.state.settings.cleanup_policy
+    compacted = "compact" in (policy or "")
+    search.may_compact = compacted or policy is None
     if compacted and led is None:
         result.notes.append(
             f"{partition.topic}-{partition.partition} is compacted and its leader's log was not "
