@@ -294,8 +294,8 @@ def _without_bytes(
         if is_told or (asked.where is not None and others):
             yield Target(offset), None, others
         return
-    for epoch in sorted(written_in):
-        yield Target(offset, epoch), None, [x for x in others if x["leader_epoch"] == epoch]
+    for known in sorted(written_in):
+        yield Target(offset, known), None, [x for x in others if x["leader_epoch"] == known]
 
 
 def _losses(

@@ -10,6 +10,7 @@ import pytest
 from replication.cli import main
 from replication.evidence.log_directories import record_payloads
 from replication.recovery import gathering
+from replication.recovery.command import summary_text
 from replication.recovery.finding import COMPACTED, NO_COPY, NOT_IN_BATCH, OTHERS
 from replication.recovery.folder import NotUsable
 from tests.changed_evidence import each_incident
@@ -173,8 +174,11 @@ def test_copies_of_one_record_are_one_however_they_are_batched(tmp_path: Path) -
 
 
 def test_records_of_other_epochs_and_offsets_stay_out(tmp_path: Path) -> None:
-    evidence = lost_evidence(tmp_path / "e", two() + two(b"w", 1, 5), 7)
-    recover_rows(evidence, tmp_path / "out", row(5, first=4), row(9, first=6, leader_epoch=1))
+    evidence = lost_evidence(tmp_path / "e", two() + two(b"w", 1, 5), 9)
+    rows = row(5, first=4), row(9, first=6, leader_epoch=1)
+    result = recover_rows(evidence, tmp_path / "out", *rows)
+    asked = "Without a key, 2 lost records: the acknowledgement log names no keys; ask client p"
+    assert asked in summary_text(result, {"verdicts": []}, tmp_path)
     assert had(tmp_path / "out") == [(4, "v1", None), (6, "w1", None)]
     assert not_had(tmp_path / "out") == [(7, 9, NO_COPY)]
 
