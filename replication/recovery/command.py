@@ -25,6 +25,8 @@ from replication.recovery.gathering import Recovery, Sinks, gather
 from replication.recovery.groups.affected_groups import GROUPS, group_names
 from replication.recovery.groups.affected_transactions import TRANSACTIONS
 from replication.recovery.rows_out import KEYS, RECORDS
+from replication.recovery.sightings import CUT
+from replication.reports.do_now import no_keys
 from replication.reports.event_words import offset_range
 from replication.reports.headline import is_open
 from replication.reports.inventory_words import counted
@@ -140,6 +142,10 @@ def _lines(result: Recovery, answer: dict[str, Any], folder: Path) -> Iterator[s
         yield _not_had(missing)
     if len(result.missing) > MOST_RANGES:
         yield f"... and {len(result.missing) - MOST_RANGES} more ranges in not_recovered.jsonl"
+    if result.without_key:
+        clients, times = zip(*result.without_key, strict=True)
+        lacking = counted(len(clients), "lost record")
+        yield f"Without a key, {lacking}: {no_keys(clients, times)}."
     if result.groups:
         hurt = counted(len(group_names(result.groups)), "consumer group")
         yield f"Hurt: {hurt}; affected_groups.jsonl says how."
@@ -195,6 +201,8 @@ def _under_leaders(result: Recovery) -> Iterator[str]:
 def _not_had(missing: dict[str, Any]) -> str:
     where = f"{missing['topic']}-{missing['partition']}"
     seen = missing["last_seen"]
-    told = f"; last seen: {seen[-1]['told']}" if seen else ""
+    cuts = [one for one in seen if one["what"] == CUT]
+    how = "what cut a log there" if cuts else "last seen"
+    told = f"; {how}: {(cuts or seen)[-1]['told']}" if seen else ""
     asked = offset_range(missing["first_offset"], missing["end_offset"])
     return f"Not had, {where} {asked}: {missing['why']}{told}"

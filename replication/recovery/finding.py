@@ -8,6 +8,7 @@ was lost: all are written, held back.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from replication.evidence.joining.copies import Copy, overlapping
 from replication.evidence.log_directories.segments import RecordBatch
@@ -33,8 +34,9 @@ WHY_HELD_BACK = {
     "produced again it would count as the newest, and compaction would take that one away",
 }
 NO_COPY = "no copy in the evidence holds it"
-NOT_IN_BATCH = "the copies at hand no longer have it: compaction took it, or it never was"
-OTHERS = "no copy holds it: the copies have other records at its offset"
+NOT_IN_BATCH = "the copies at hand have the batch around its offset without it"
+COMPACTED = f"{NOT_IN_BATCH}: compaction of the topic may have taken it"
+OTHERS = "no copy holds it, the copies have other records at its offset"
 # Tiers that rest on what clients were told or given.
 PROMISED = ("consumed", "acknowledged_by_isr", "acknowledged_by_leader")
 Told = ev.RecordsAcknowledged | ev.RecordsConsumed
@@ -61,6 +63,7 @@ class Search:
 
     leader_spans: what the leader's log holds at the evidence's end. told: what clients were told
     and given. is_replaced: whether a compacted leader's log has a newer record of the same key.
+    may_compact: whether the topic's cleanup.policy names compaction, or is not known.
     """
 
     reader: Reader
@@ -68,6 +71,7 @@ class Search:
     leader_spans: list[Span]
     told: Ranges[Told]
     is_replaced: Callable[[Candidate], bool] = _never
+    may_compact: bool = True
     _unread: list[Gap] = field(default_factory=list)
 
     @property
@@ -94,7 +98,8 @@ class Search:
     ) -> Iterator[Found]:
         """The records of batches that overlap each other."""
         at: dict[int, list[Candidate]] = {}
-        damaged: list[Gap] = []
+        damaged: list[tuple[RecordBatch, str]] = []
+        whole: list[RecordBatch] = []
         for equals in alike(cell):
             batch = equals[0].batch
             wanted = [row for row in rows if _may_hold(batch, row)]
@@ -102,23 +107,26 @@ class Search:
                 continue
             read = self.reader.read(equals)
             if isinstance(read, str):
-                damaged.append((batch.base_offset, batch.end_offset, read))
+                damaged.append((batch, read))
                 continue
+            whole.append(batch)
             for candidate in read:
                 if any(row.first <= candidate.offset < row.end for row in wanted):
                     add(at.setdefault(candidate.offset, []), candidate)
+        without = [(batch, COMPACTED if self.may_compact else NOT_IN_BATCH) for batch in whole]
+        gaps = {id(row): _gaps(row, damaged, without) for row in rows}
         for row in rows:
             _fill(row, first, self._unread, NO_COPY)
         for offset in sorted(at):
             left = at[offset]
             here = [row for row in rows if row.first <= offset < row.end]
             for row in sorted(here, key=lambda r: r.leader_epoch is None):
-                _fill(row, offset, damaged, NOT_IN_BATCH)
+                _fill(row, offset, gaps[id(row)], OTHERS)
                 chosen, is_sure = self._chosen(row, offset, left)
                 left = [c for c in left if c not in chosen]
                 yield from _settled(row, offset, chosen, is_sure, self.is_replaced)
         for row in rows:
-            _fill(row, min(end, row.end), damaged, NOT_IN_BATCH)
+            _fill(row, min(end, row.end), gaps[id(row)], OTHERS)
 
     def _chosen(
         self, row: Row, offset: int, candidates: list[Candidate]
@@ -154,6 +162,23 @@ def _may_hold(batch: RecordBatch, row: Row) -> bool:
     if not (batch.base_offset < row.end and row.first < batch.end_offset):
         return False
     return row.may_be_of(batch.leader_epoch)
+
+
+def _gaps(row: Row, *batches: list[tuple[RecordBatch, str]]) -> list[Gap]:
+    """Where batches may hold the row's records, with what is said of such an offset without one:
+    what is given first where several overlap. Behind and between these are others' records."""
+    found: list[Gap] = []
+    for several in batches:
+        for batch, why in sorted(several, key=lambda told: told[0].base_offset):
+            if not _may_hold(batch, row):
+                continue
+            if found and found[-1][2] == why and batch.base_offset <= found[-1][1]:
+                found[-1] = (found[-1][0], max(found[-1][1], batch.end_offset), why)
+            else:
+                found.append((batch.base_offset, batch.end_offset, why))
+    edges = sorted({edge for first, end, _ in found for edge in (first, end)})
+    told = ((a, b, [w for f, e, w in found if f <= a and b <= e]) for a, b in pairwise(edges))
+    return [(a, b, why[0]) for a, b, why in told if why]
 
 
 def _fill(row: Row, until: int, gaps: Iterable[Gap], otherwise: str) -> None:

@@ -54,7 +54,8 @@ class Sinks:
 @dataclass(slots=True)
 class Recovery:
     """What came of it, counted by offsets of the ledger. missing: ranges that no copy gave.
-    sources: the files that records were looked for in."""
+    without_key: (client, when it was told) of what no key is known of. sources: the files that
+    records were looked for in."""
 
     partitions: list[dict[str, Any]] = field(default_factory=list)
     missing: list[dict[str, Any]] = field(default_factory=list)
@@ -62,6 +63,7 @@ class Recovery:
     why_held_back: Counter[str] = field(default_factory=Counter)
     records: int = 0
     keys: int = 0
+    without_key: list[tuple[str, str | None]] = field(default_factory=list)
     groups: list[dict[str, Any]] = field(default_factory=list)
     transactions: int = 0
     groups_are_known: bool = True
@@ -142,7 +144,9 @@ def _search(
 
     search = search_for(rows)
     led = None if leader is None else latest(partition.copies).get(leader)
-    compacted = "compact" in (folded.state.settings.cleanup_policy or "")
+    policy = folded.state.settings.cleanup_policy
+    compacted = "compact" in (policy or "")
+    search.may_compact = compacted or policy is None
     if compacted and led is None:
         result.notes.append(
             f"{partition.topic}-{partition.partition} is compacted and its leader's log was not "
@@ -169,6 +173,8 @@ def _search(
             if (id(row), offset) not in had and row.outcome_at(offset) == NOT_HAD:
                 for key in key_rows(row, offset, partition, told.of(row, offset, None), None):
                     sinks.keys.add(key)
+                    if key["payload_id"] is None:
+                        result.without_key.append((key["client"], key["acknowledged_at"]))
     result.notes += [partition.shown(note) for note in search.reader.notes]
     result.sources |= files_of(search.copies)
     return events, {partition.shown(c.path) for c in with_records(search.copies)}, had_by

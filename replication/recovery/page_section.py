@@ -6,7 +6,7 @@ from typing import Any
 from replication.evidence.importer import Import
 from replication.protocol.judgement.bounded import FoldedPartition
 from replication.recovery.ledger_rows import NOT_BACK
-from replication.recovery.trace_command import headline, story_lines
+from replication.recovery.trace_command import UNSURE, headline, is_unsure, story_lines
 from replication.recovery.tracing import Asked, traced
 from replication.reports.loss_words import badness
 from replication.reports.safe_text import escaped
@@ -17,10 +17,11 @@ MOST = 5
 
 def records_html(imported: Import, folded: list[FoldedPartition], answer: dict[str, Any]) -> str:
     """ "" where no record is lost, or none of the evidence is here but its events."""
+    stories = list(_stories(imported, folded, answer))
     told = "".join(
         f"<details><summary>{escaped(headline(story))}</summary>"
         f"<pre>{escaped_lines(story)}</pre></details>"
-        for story in _stories(imported, folded, answer)
+        for story in stories
     )
     if not told:
         return ""
@@ -28,7 +29,7 @@ def records_html(imported: Import, folded: list[FoldedPartition], answer: dict[s
         '<section id="records"><h2>One record of each loss</h2>'
         "<p>Who wrote, held, copied and cut it, and who was told of it. Any other record: "
         "<code>replication-analyzer trace</code>.</p>"
-        f"{told}</section>"
+        f"{told}{f'<p>{UNSURE}</p>' if any(map(is_unsure, stories)) else ''}</section>"
     )
 
 

@@ -11,7 +11,7 @@ from replication import progress
 from replication.evidence.importer import Import
 from replication.protocol.ground.model import moment
 from replication.protocol.judgement.bounded import FoldedPartition
-from replication.recovery.copies_at_hand import KIND_WORDS
+from replication.recovery.copies_at_hand import KIND_WORDS, with_records
 from replication.recovery.folder import NotUsable, changed_since
 from replication.recovery.groups.affected_groups import (
     ClusterGroups,
@@ -19,6 +19,7 @@ from replication.recovery.groups.affected_groups import (
     clusters_groups,
 )
 from replication.recovery.groups.command import NO_LOGS
+from replication.recovery.ledger_rows import NOT_BACK
 from replication.recovery.sightings import ACKNOWLEDGED, CONSUMED
 from replication.recovery.tracing import Asked, Traced, traced
 from replication.reports.inventory_words import counted
@@ -28,6 +29,7 @@ from replication.reports.vocabulary import CAUSE_WORDS, TIER_WORDS
 FOUND, NOT_FOUND = 0, 1
 MOST_STORIES, MOST_SHOWN = 20, 80
 _PLACES = "t-0:17"
+UNSURE = "A line with (?) may be of another record that was at the same offset."
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -109,6 +111,7 @@ def run(
         notes.update(
             dict.fromkeys([f"no such record was found in it; {changed}"] if changed else [])
         )
+    stories.sort(key=lambda story: not any(x["status"] in NOT_BACK for x in story["losses"]))
     if options.groups and stories:
         _add_groups(stories, notes, clusters_groups_of(imported, folded, answer))
     for note in notes:
@@ -116,7 +119,7 @@ def run(
     if options.format == "json":
         print(plain_json(json.dumps({"records": stories}, indent=1)))
     else:
-        for line in text(stories, answer):
+        for line in text(stories) if stories else nothing_found(imported, wanted):
             print(plain(line))
     return FOUND if stories else NOT_FOUND
 
@@ -162,19 +165,40 @@ def _add_groups(
         ]
 
 
-def text(stories: list[dict[str, Any]], answer: dict[str, Any]) -> Iterator[str]:
-    """The stories for people: whole while they are few, else a line for each."""
-    if not stories:
-        searched = len(answer["partitions"])
-        yield f"No such record in this evidence ({counted(searched, 'partition')} looked through)."
+def nothing_found(imported: Import, wanted: Asked) -> Iterator[str]:
+    """That there is no such record, and what would show it, as far as that was not handed over."""
+    searched = counted(len(imported.partitions), "partition")
+    yield f"No such record in this evidence ({searched} looked through)."
+    lines = [line for p in imported.partitions for line in p.acknowledgements if wanted.told(line)]
+    if wanted.client is not None and lines:
+        yield (
+            f"The acknowledgement log has {counted(len(lines), 'line')} of {wanted.client}, and "
+            "none names an offset, or a payload_id that a copy has: nothing tells which records "
+            f"are its own (acks=0 asks for no answer). Ask {wanted.client} for the keys it sent."
+        )
+    copies = [copy for p in imported.partitions for copy in p.copies]
+    if not wanted.by_lines() and len(with_records(copies)) < max(len(copies), 1):
         yield "Digests and dumps without payloads show no keys: hand over the log directories."
-        return
+
+
+def text(stories: list[dict[str, Any]]) -> Iterator[str]:
+    """The stories for people, the lost first: whole while they are few, else a line for each."""
     if len(stories) > 1:
         yield f"{counted(len(stories), 'record')}:"
-    for story in stories[:MOST_STORIES]:
-        yield from story_lines(story) if len(stories) <= 5 else [f"  {headline(story)}"]
+    whole = stories if len(stories) <= 5 else []
+    for story in whole:
+        yield from story_lines(story)
+    if any(map(is_unsure, whole)):
+        yield UNSURE
+    if not whole:
+        yield from (f"  {headline(story)}" for story in stories[:MOST_STORIES])
     if len(stories) > MOST_STORIES:
         yield f"... and {len(stories) - MOST_STORIES} more (--format json has all)"
+
+
+def is_unsure(story: dict[str, Any]) -> bool:
+    """Whether a line of it may be of another record."""
+    return any(not told["certain"] for told in story["moments"])
 
 
 def headline(story: dict[str, Any]) -> str:
@@ -260,7 +284,7 @@ def _in_order(story: dict[str, Any]) -> Iterator[str]:
             waiting[told["what"]] = []
         elif told["what"] not in waiting:
             place = "" if told["path"] is None else f"  [{told['path']}{_line(told)}]"
-            sure = "" if told["certain"] else " (whether of this record is not known)"
+            sure = "" if told["certain"] else " (?)"
             when = told["observed_at"] or "at a time not known"
             yield f"  {when}  {told['told']}{sure}{place}"
     for lines in waiting.values():

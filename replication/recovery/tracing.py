@@ -31,7 +31,7 @@ from replication.recovery.copies_at_hand import (
     files_of,
     kind_of,
 )
-from replication.recovery.ledger_rows import Ranges, may_be_lost
+from replication.recovery.ledger_rows import NOT_BACK, Ranges, may_be_lost
 from replication.recovery.moments import Target, last_leader, log_of, tell
 from replication.recovery.newest_values import Newest
 from replication.recovery.rows_out import shown_record
@@ -42,6 +42,8 @@ LOSS_FIELDS = ("status", "tier", "contract", "cause", "finding_id", "first_offse
 DECIDING = (
     "committed_records_survive", "acknowledged_records_survive", "consumed_records_survive",
 )  # fmt: skip
+# A record, its bytes (None where no copy has any), and the rows of the ledger that may be of it.
+_Told = tuple[Target, Candidate | None, list[dict[str, Any]]]
 # Of more the events are not told one by one.
 MOST_WITH_MOMENTS = 200
 
@@ -169,33 +171,29 @@ def _of_partition(partition: _Partition, asked: Asked, with_key: BytesInBatches 
         wanted = Ranges((o, o + 1, o) for o in found)
         partition.reader.markers = tx.markers_behind(partition.reader.copies, wanted)
     result = Traced(sources=files_of(partition.reader.copies))
-    records: list[tuple[Target, Candidate | None]] = []
+    with_bytes: dict[int, list[_Told]] = {}
     for offset in sorted(found):
         for candidate in found[offset]:
             partition.reader.look_for_outcome(candidate)
             known = (candidate.batch.leader_epoch, frozenset(candidate.contents), True)
-            records.append((Target(offset, *known), candidate))
-    others = set(offsets.all if offsets is not None else ())
-    others -= {
-        o for o in found if asked.where is None or not partition.whose.is_of_none(o, found[o])
-    }
+            target = Target(offset, *known)
+            with_bytes.setdefault(offset, []).append(
+                (target, candidate, _losses(partition, target, candidate))
+            )
     _look_for_newer(partition, [c for here in found.values() for c in here])
-    for offset in sorted(others):
-        if _is_told_of(partition, offset):
-            records.append((Target(offset), None))
+    records = [told for here in with_bytes.values() for told in here]
+    for offset in () if offsets is None else offsets.all:
+        records += _without_bytes(partition, offset, with_bytes.get(offset, ()), asked)
     result.notes = [evidence.shown(note) for note in partition.reader.notes]
     if len(records) <= MOST_WITH_MOMENTS:
-        told = partition.folded.identity
-        tell([target for target, _ in records], partition.events, fold.new_state(*told))
+        state = fold.new_state(*partition.folded.identity)
+        tell([target for target, _, _ in records], partition.events, state)
     else:
         result.notes.append(
             f"{evidence.topic}-{evidence.partition}: {len(records)} records, "
             f"more than {MOST_WITH_MOMENTS}: their moments are left out; ask for fewer"
         )
-    result.stories = [
-        _story(partition, target, candidate, found.get(target.offset, ()))
-        for target, candidate in records
-    ]
+    result.stories = [_story(partition, told, found.get(told[0].offset, ())) for told in records]
     return result
 
 
@@ -277,48 +275,72 @@ def _asked(
             yield held
 
 
-def _is_told_of(partition: _Partition, offset: int) -> bool:
-    """Whether anything but the copies' records tells of an offset."""
-    return any(tells(e.fact, offset, offset + 1, None) for e in partition.events)
+def _without_bytes(
+    partition: _Partition, offset: int, here: Sequence[_Told], asked: Asked
+) -> Iterator[_Told]:
+    """The records of an offset whose bytes no copy has, here: beside these. The ledger names them,
+    a client was told of them or, where copies have none, anything tells of the offset."""
+    named = _losses(partition, Target(offset), None)
+    if not here:
+        if any(tells(e.fact, offset, offset + 1, None) for e in partition.events):
+            yield Target(offset), None, named
+        return
+    told_already = [loss for _, _, losses in here for loss in losses]
+    others = [x for x in named if x["status"] in NOT_BACK and x not in told_already]
+    written_in = {x["leader_epoch"] for x in others}
+    candidates = [c for _, c, _ in here if c is not None]
+    is_told = partition.whose.is_of_none(offset, candidates, asked.told)
+    if asked.where is None or not others or None in written_in:
+        if is_told or (asked.where is not None and others):
+            yield Target(offset), None, others
+        return
+    for known in sorted(written_in):
+        yield Target(offset, known), None, [x for x in others if x["leader_epoch"] == known]
 
 
-def _story(
-    partition: _Partition, target: Target, candidate: Candidate | None, here: Sequence[Candidate]
-) -> dict[str, Any]:
-    """One record; candidate: its bytes, None where no copy has any; here: all at the offset."""
-    evidence, offset, leader_epoch = partition.evidence, target.offset, target.leader_epoch
-    story: dict[str, Any] = {
+def _losses(
+    partition: _Partition, target: Target, candidate: Candidate | None
+) -> list[dict[str, Any]]:
+    """The rows of the ledger that may be of a record."""
+    found = [
+        loss
+        for loss in partition.losses
+        if loss["first_offset"] <= target.offset < loss["end_offset"]
+        and may_be_lost(loss, target.leader_epoch)
+        and (
+            loss["leader_epoch"] is not None
+            or candidate is None
+            or not partition.whose.are_of_others(candidate)
+        )
+    ]
+    if not found or any(loss["status"] == "recovered" for loss in found):
+        return found
+    # Where the leader's log has the record, a row of its offset speaks of another.
+    return [] if _at_leader(partition, target, candidate)["holds_it"] else found
+
+
+def _story(partition: _Partition, told: _Told, here: Sequence[Candidate]) -> dict[str, Any]:
+    """One record; here: all whose bytes copies have at the offset."""
+    target, candidate, losses = told
+    evidence, offset = partition.evidence, target.offset
+    return {
         "cluster_id": evidence.cluster_id or None,
         "topic": evidence.topic,
         "topic_id": evidence.topic_id or None,
         "partition": evidence.partition,
         "offset": offset,
-        "leader_epoch": leader_epoch,
+        "leader_epoch": target.leader_epoch,
         "record": None if candidate is None else shown_record(candidate),
         "places": [] if candidate is None else list(_places(partition, candidate)),
         "clients": list(_lines(partition, offset, candidate, here)),
         "moments": target.moments,
         "leader": _at_leader(partition, target, candidate),
-        "losses": [
-            {name: loss[name] for name in LOSS_FIELDS}
-            for loss in partition.losses
-            if loss["first_offset"] <= offset < loss["end_offset"]
-            and may_be_lost(loss, leader_epoch)
-            and (
-                loss["leader_epoch"] is not None
-                or candidate is None
-                or not partition.whose.are_of_others(candidate)
-            )
-        ],
+        "losses": [{name: loss[name] for name in LOSS_FIELDS} for loss in losses],
         "not_known": [
             {"invariant": v["invariant"], "reason": v["reason"], "settled_by": v["settled_by"]}
             for v in partition.unknown
         ],
     }
-    if story["leader"]["holds_it"] and not any(x["status"] == "recovered" for x in story["losses"]):
-        # A row of the same offset speaks of another record than the one that is there.
-        story["losses"] = []
-    return story
 
 
 def _places(partition: _Partition, candidate: Candidate) -> Iterator[dict[str, Any]]:
@@ -363,13 +385,8 @@ def _at_leader(
     leader = last_leader(partition.folded)
     spans = log_of(partition.folded.state, leader)
     if spans is None:
-        return {
-            "broker": leader,
-            "holds_it": None,
-            "has": None,
-            "is_compacted": None,
-            "has_newer": None,
-        }
+        not_known = dict.fromkeys(("holds_it", "has", "is_compacted", "has_newer"))
+        return {"broker": leader, **not_known}
     here = [s for s in spans if s.first_offset <= target.offset < s.end_offset]
     has = f"a record of leader epoch {here[0].leader_epoch}" if here else "no record"
     newest = partition.newest

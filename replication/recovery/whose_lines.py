@@ -1,7 +1,7 @@
 """Which clients' lines are of a record: by its name or its producer's sequence number; else by its
 offset, by who answered, and by when."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
 from replication.evidence.joining.partition_evidence import PartitionEvidence
@@ -40,9 +40,12 @@ class WhoseLines:
             if told == NAMED or (may_be and not self._is_of_others(line, candidate, here)):
                 yield line, told == NAMED
 
-    def is_of_none(self, offset: int, here: Sequence[Candidate]) -> bool:
-        """Whether an answer names the offset, and is of none of the records that copies have."""
-        return any(all(self.tells(a, c) == ANOTHERS for c in here) for a in self._answers(offset))
+    def is_of_none(
+        self, offset: int, here: Sequence[Candidate], meant: Callable[[Line], bool]
+    ) -> bool:
+        """Whether one of the meant answers names the offset and is of none of these records."""
+        told = [answer for answer in self._answers(offset) if meant(answer)]
+        return any(all(self.tells(a, c) == ANOTHERS for c in here) for a in told)
 
     def are_of_others(self, candidate: Candidate) -> bool:
         """Whether every answer that names a record's offset is of another record."""

@@ -1,15 +1,18 @@
 """The first lines of an answer for whoever was woken for it: what to do before anything else."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from replication.reports.danger_words import happens
 from replication.reports.loss_words import badness, keep_safe
+from replication.reports.natural import natural
 from replication.reports.safe_text import escaped
 from replication.reports.vocabulary import name, offsets
 
 # What a loss is worth looking at for: it is not back, and not merely in danger.
 GONE = ("lost", "recoverable", "undetermined")
+# So many clients are named.
+MOST_ASKED = 3
 
 
 def sends_to_decide(answer: dict[str, Any]) -> bool:
@@ -67,15 +70,37 @@ def do_now(answer: dict[str, Any]) -> list[str]:
         # Of what is lost for good nobody looks for copies.
         kept_somewhere = [x for x in lost if x["surviving_copies"] or x["status"] != "lost"]
         first = (kept_somewhere or lost)[0]
-        told = any(d.get("by_client") for d in answer.get("loss_details", ()))
+        owned = [d for d in answer.get("loss_details", ()) if d.get("by_client")]
         what = "Which copies still have it" if kept_somewhere else "Whose it was, to send it again"
-        how = f"trace PATH --offset {name(first)}:{first['first_offset']}"
-        if told and not kept_somewhere:
-            how = "recover PATH --out FOLDER (lost_records_keys.jsonl)"
-        lines.append(f"{what}: replication-analyzer {how}")
+        how = f"replication-analyzer trace PATH --offset {name(first)}:{first['first_offset']}"
+        if owned and not kept_somewhere:
+            how = _whose(lost, owned)
+        lines.append(f"{what}: {how}")
     if decide:
         lines.append("The plan, whom to start first: replication-analyzer decide PATH")
     return lines
+
+
+def _whose(lost: list[dict[str, Any]], named: list[dict[str, Any]]) -> str:
+    """Where the keys of lost records are, or whom to ask. named: details that name clients."""
+    if any(d["first_keys"] for d in named):
+        return "replication-analyzer recover PATH --out FOLDER (lost_records_keys.jsonl)"
+    ids = {d["finding_id"] for d in named}
+    rows = [x for x in lost if x["finding_id"] in ids]
+    times = [x[at] for x in rows for at in ("acknowledged_from", "acknowledged_until")]
+    return no_keys([one["client"] for d in named for one in d["by_client"]], times)
+
+
+def no_keys(clients: Iterable[str], times: Iterable[str | None]) -> str:
+    """Whom to ask for lost records of which no key is known. times: when clients got answers."""
+    asked = sorted(set(clients), key=natural)
+    who = ", ".join(asked[:MOST_ASKED]) + _more(asked[MOST_ASKED - 1 :])
+    told = sorted(time for time in times if time is not None)
+    when = f" from {told[0]} to {told[-1]}" if told else ""
+    return (
+        f"the acknowledgement log names no keys; ask client{'s' * (len(asked) > 1)} {who} "
+        f"for what was sent and acknowledged{when}"
+    )
 
 
 def _how(answer: dict[str, Any], danger: dict[str, Any]) -> str:

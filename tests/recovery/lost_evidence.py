@@ -47,7 +47,7 @@ def log_directory(folder: Path, broker: int) -> Path:
     return folder
 
 
-def acknowledged(offsets: Iterable[int], **more: Any) -> str:
+def acknowledged(offsets: Iterable[int | None], **more: Any) -> str:
     """A producer's log that tells offsets."""
     lines = []
     for offset in offsets:

@@ -10,7 +10,8 @@ import pytest
 from replication.cli import main
 from replication.evidence.log_directories import record_payloads
 from replication.recovery import gathering
-from replication.recovery.finding import NO_COPY
+from replication.recovery.command import summary_text
+from replication.recovery.finding import COMPACTED, NO_COPY, NOT_IN_BATCH, OTHERS
 from replication.recovery.folder import NotUsable
 from tests.changed_evidence import each_incident
 from tests.evidence.segment_bytes import TRANSACTIONAL, Record, batch
@@ -173,8 +174,11 @@ def test_copies_of_one_record_are_one_however_they_are_batched(tmp_path: Path) -
 
 
 def test_records_of_other_epochs_and_offsets_stay_out(tmp_path: Path) -> None:
-    evidence = lost_evidence(tmp_path / "e", two() + two(b"w", 1, 5), 7)
-    recover_rows(evidence, tmp_path / "out", row(5, first=4), row(9, first=6, leader_epoch=1))
+    evidence = lost_evidence(tmp_path / "e", two() + two(b"w", 1, 5), 9)
+    rows = row(5, first=4), row(9, first=6, leader_epoch=1)
+    result = recover_rows(evidence, tmp_path / "out", *rows)
+    asked = "Without a key, 2 lost records: the acknowledgement log names no keys; ask client p"
+    assert asked in summary_text(result, {"verdicts": []}, tmp_path)
     assert had(tmp_path / "out") == [(4, "v1", None), (6, "w1", None)]
     assert not_had(tmp_path / "out") == [(7, 9, NO_COPY)]
 
@@ -392,11 +396,15 @@ def test_of_a_compacted_topic_what_a_newer_record_replaced_is_held_back(
 ) -> None:
     aborted, _, policy = policy.rpartition(" ")
     told = {"flags": TRANSACTIONAL, "producer": (77, 0, 0)} if aborted else {}
-    newer = batch(FIRST_LOST, Record(b"newer", key=b"k0"), leader_epoch=1, **told)
-    newer += marker(4, 77, 0, 1) if aborted else b""
+    records = Record(b"newer", key=b"k0"), Record(b"behind a gap", offset=3)
+    newer = batch(FIRST_LOST, *records, leader_epoch=1, **told)
+    newer += marker(7, 77, 0, 1) if aborted else b""
     evidence = lost_evidence(tmp_path / "e", two(b"lost"), 5, others=newer)
     described = evidence / "describe.txt"
     described.write_text(described.read_text().replace("policy=delete", f"policy={policy}"))
-    recover_rows(evidence, tmp_path / "out", row(5))
+    in_gap = row(6, first=5), row(6, first=5, leader_epoch=1)
+    recover_rows(evidence, tmp_path / "out", row(5), *in_gap)
+    gone = COMPACTED if "compact" in policy else NOT_IN_BATCH
+    assert not_had(tmp_path / "out") == [(5, 6, OTHERS), (5, 6, gone)]
     why = "newer_value" if "compact" in policy and not aborted else None
     assert had(tmp_path / "out") == [(3, "lost0", why), (4, "lost1", None)]

@@ -85,9 +85,9 @@ def test_the_story_of_a_lost_record(capsys: pytest.CaptureFixture[str]) -> None:
     by_id = trace(capsys, evidence, "--payload-id", "p0-000023")
     assert by_id == trace(capsys, evidence, "--key", "p0-000023")
     both = trace(capsys, evidence, "--offset", "t-0:23")
-    assert [r["leader_epoch"] for r in both] == [2, 0]
-    assert both[1:] == by_id
-    assert [m["what"] for m in both[0]["moments"]] == ["acknowledged", "held", "held", "held"]
+    assert [r["leader_epoch"] for r in both] == [0, 2], "the lost one first"
+    assert both[:1] == by_id
+    assert [m["what"] for m in both[1]["moments"]] == ["acknowledged", "held", "held", "held"]
 
 
 def test_a_producers_records_and_binary_keys(
@@ -114,6 +114,26 @@ def test_many_records_are_told_without_their_moments(
     assert "their moments are left out" in said.err
     assert main(["trace", str(evidence), "k"]) == 0
     assert "4 records:" in capsys.readouterr().out
+
+
+def test_of_many_records_the_lost_are_told_first(capsys: pytest.CaptureFixture[str]) -> None:
+    evidence = str(INCIDENTS / "unclean_election__4.1.1")
+    assert main(["trace", evidence, "--client", "p1"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "40 records:"
+    assert ["LOST" in line for line in told[1:]] == [True] * 10 + [False] * 11
+
+
+def test_a_client_whose_lines_name_no_record_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    acks = acknowledged([None, None], acks="0", status="sent", client="c")
+    evidence = lost_evidence(tmp_path, batch(3, Record(b"v", key=b"k3")), 4, acks=acks)
+    assert main(["trace", str(evidence), "--client", "c"]) == 1
+    told = capsys.readouterr().out
+    assert "2 lines of c, and none names an offset" in told
+    assert "Ask c for the keys" in told
+    assert "hand over" not in told, "the log directories are here"
 
 
 @pytest.mark.parametrize(
@@ -164,6 +184,29 @@ def test_escapes_in_records_do_not_reach_a_terminal(
         assert not {"\x1b", "\x07", "\x9b"} & set(said.out + said.err)
 
 
+def test_a_loss_that_nobody_was_told_of_is_told_beside_the_record_that_took_its_offset(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evidence = tmp_path / "evidence"
+    shutil.copytree(INCIDENTS / "unclean_election__4.1.1", evidence)
+    (evidence / "acks.jsonl").unlink()
+    for copy in evidence.glob("*/disk-before-restart"):
+        shutil.rmtree(copy)
+    page = tmp_path / "page.html"
+    assert main(["trace", str(evidence), "--offset", "t-0:20"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split(", committed")[0] for line in told if line.startswith("t-0 offset")] == [
+        "t-0 offset 20, leader epoch 0: LOST",
+        "t-0 offset 20, leader epoch 2: in the leader's log (broker 2)",
+    ]
+    # What may be of either is said once, at the end.
+    assert [n for n, line in enumerate(told) if trace_command.UNSURE in line] == [len(told) - 1]
+    assert any(" (?)  [" in line for line in told)
+    assert main(["diagnose", str(evidence), "--report", str(page)]) == 1
+    section = page.read_text().partition('<section id="records">')[2]
+    assert "<summary>t-0 offset 20, leader epoch 0: LOST" in section
+
+
 @pytest.mark.parametrize("how", [["{}"], ["--payload-id", "{}"]])
 def test_a_lost_record_that_no_copy_has_is_not_the_one_that_took_its_offset(
     how: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -205,6 +248,6 @@ def test_an_answer_is_of_the_record_that_was_made_while_its_client_sent_it(
     told = {r["record"]["value"]: [c["client"] for c in r["clients"]] for r in traced}
     assert told == {"one": [f"c{CREATED}"], "two": [f"c{CREATED + 9_000}"]}
     (evidence / "acks.jsonl").unlink()
-    one, two = trace(capsys, str(evidence), "--offset", f"t-0:{FIRST_LOST}")
+    one, two = trace(capsys, str(evidence), "--offset", f"t-0:{FIRST_LOST}")[-2:]
     assert (one["leader"]["has_newer"], two["leader"]["holds_it"]) == (True, True)
     assert "a newer record of its key; the ledger names no loss" in trace_command.headline(one)

@@ -87,8 +87,22 @@ def test_of_what_no_copy_has_the_owner_is_looked_for() -> None:
     assert (
         told[0] == "Whose it was, to send it again: replication-analyzer trace PATH --offset t-0:5"
     )
-    known = [{"by_client": [{"client": "p", "acks": "all", "records": 1}]}]
-    told = do_now({**QUIET, "losses": [gone], "loss_details": known})
+    gone |= {"finding_id": "f", "acknowledged_from": "10:00", "acknowledged_until": "10:02"}
+    client = {"client": "p", "acks": "all", "records": 1}
+    known = {"finding_id": "f", "by_client": [client], "first_keys": ["k"]}
+    told = do_now({**QUIET, "losses": [gone], "loss_details": [known]})
     assert "recover PATH --out FOLDER (lost_records_keys.jsonl)" in told[0]
+    # An empty list of keys is promised to nobody.
+    others = [{**client, "client": f"p{n}"} for n in (10, 9, 2)]
+    for clients, who in (
+        ([client], "client p"),
+        ([*others, client], "clients p, p2, p9 (and 1 more)"),
+    ):
+        unnamed = {**known, "first_keys": [], "by_client": clients}
+        told = do_now({**QUIET, "losses": [gone], "loss_details": [unnamed]})
+        assert told[0] == (
+            "Whose it was, to send it again: the acknowledgement log names no keys; ask "
+            f"{who} for what was sent and acknowledged from 10:00 to 10:02"
+        )
     # One that a copy has is asked for first.
     assert "Which copies still have it" in "".join(do_now({**QUIET, "losses": [gone, LOSS]}))
