@@ -481,9 +481,14 @@ def _beside(diagnosis: Diagnosis) -> Beside:
     if not sends_to_decide(answer):
         return NOTHING_BESIDE
     return Beside(
-        decisions_html(list(due(f.state for f in folded if f.defect is None))),
+        decisions_html(list(due((f.state for f in folded if not f.defect), fenced_in(imported)))),
         records_html(imported, folded, answer),
     )
+
+
+def fenced_in(imported: Import) -> dict[str, frozenset[int]]:
+    """By cluster, the brokers that its metadata log fences at its end."""
+    return {cluster.cluster_id: cluster.fenced for cluster in imported.clusters}
 
 
 def _import(arguments: argparse.Namespace) -> int:
@@ -618,7 +623,8 @@ def _decide(arguments: argparse.Namespace) -> int:
     if arguments.passed:
         raise Unusable("--passed goes with --state FILE and without evidence")
     diagnosis = _read(arguments)
-    return decisions.run(arguments, diagnosis.folded, diagnosis.answer["incident"])
+    fenced = fenced_in(diagnosis.imported)
+    return decisions.run(arguments, diagnosis.folded, diagnosis.answer["incident"], fenced)
 
 
 def _collect(arguments: argparse.Namespace) -> int:

@@ -1,7 +1,8 @@
 """The answer of `decide` as one JSON-able object (docs/decisions.schema.json)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from replication.decisions.candidates import (
@@ -25,6 +26,7 @@ from replication.decisions.plan import Plan, Step, plan_of, plan_of_older
 from replication.decisions.questions import PROMISED, TIERS
 from replication.decisions.ranges import has_no_end, size, with_open_end
 from replication.decisions.start_order import keep_order, start_order
+from replication.decisions.traps import mode_of, release_of, setting_is_heeded, unclean_is_on
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.assumptions import ASSUMPTIONS
 
@@ -48,22 +50,28 @@ def decide(
     *,
     strict: bool = False,
     down: frozenset[int] = frozenset(),
+    fenced: frozenset[int] = frozenset(),
     away: frozenset[int] = frozenset(),
     elect: int | None = None,
 ) -> Decision:
     """Asks the histories, chooses, and plans. down: brokers that the caller knows to be down, and
-    to have been when their newest copies were made; away: those that are not to be waited for;
+    to have been when their newest copies were made; fenced: those that are down by the metadata
+    log, whatever their copies show; away: those that are not to be waited for;
     elect: the replica that the caller chose, in place of what is advised."""
     copies_of_the_stopped(state, down | away)
-    found = outlook(state, strict=strict, whole=elect is not None, down=down, away=away)
+    found = outlook(state, strict=strict, whole=elect is not None, down=down | fenced, away=away)
     choice = choose(found, elect)
     older = [plan_of_older(found, choice, x) for x in found.older]
     return Decision(found, choice, plan_of(found, choice), older)
 
 
-def due(states: Iterable[State]) -> Iterator[dict[str, Any]]:
-    """The partitions at which something is to be decided, each as `partition_json` has it."""
-    found = [d for d in map(decide, states) if d.choice.advice != NOTHING_TO_DECIDE]
+def due(
+    states: Iterable[State], fenced: Mapping[str, frozenset[int]] = MappingProxyType({})
+) -> Iterator[dict[str, Any]]:
+    """The partitions at which something is to be decided, each as `partition_json` has it. fenced:
+    by cluster, whom the metadata log fences."""
+    asked = (decide(s, fenced=fenced.get(s.cluster_id, frozenset())) for s in states)
+    found = [d for d in asked if d.choice.advice != NOTHING_TO_DECIDE]
     _start_orders(found)
     yield from map(partition_json, found)
 
@@ -181,6 +189,7 @@ def partition_json(decision: Decision) -> dict[str, Any]:
         "unexplained": with_open_end(of.unexplained),
         "perhaps_running": perhaps_running(state),
         "away": sorted(of.away),
+        "nobody_leads_without": sorted(of.away) if _needs_election(of) else [],
         "assuming": sorted(_assuming(decision)),
         "lost_under_every_choice": {t: with_open_end(of.gone[t].surely) for t in TIERS},
         "older_copies": [
@@ -200,6 +209,13 @@ def partition_json(decision: Decision) -> dict[str, Any]:
         "release_known": plan.release_known,
         "steps": _numbered(plan.steps),
     }
+
+
+def _needs_election(of: Outlook) -> bool:
+    """Whether no start of a broker that is not away brings a leader, unless somebody elects one."""
+    by_setting = unclean_is_on(of) and setting_is_heeded(release_of(of), mode_of(of))
+    by_start = any(c.trusted or c.replica == last_known(of.state) for c in of.candidates)
+    return of.state.registration.isr is not None and not by_start and not by_setting
 
 
 def _numbered(steps: list[Step]) -> list[dict[str, Any]]:

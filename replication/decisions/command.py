@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,15 +100,21 @@ def _numbers(text: str, others: str = "") -> frozenset[int]:
         ) from None
 
 
-def run(options: argparse.Namespace, folded: list[FoldedPartition], incident: str | None) -> int:
-    """Exit status: 0 nothing promised is lost by what is advised, 1 something is whatever is
-    chosen, 3 something is not decided."""
+def run(
+    options: argparse.Namespace,
+    folded: list[FoldedPartition],
+    incident: str | None,
+    fenced: Mapping[str, frozenset[int]],
+) -> int:
+    """fenced: by cluster, whom the metadata log fences. Exit status: 0 nothing promised is lost by
+    what is advised, 1 something is whatever is chosen, 3 something is not decided."""
     progress.doing("asking for each replica as the next leader")
     decisions = [
         decide(
             f.state,
             strict=options.strict,
             down=_replicas(f.state) if options.down == ALL else options.down,
+            fenced=fenced.get(f.state.cluster_id, frozenset()),
             away=options.away,
             elect=options.elect,
         )

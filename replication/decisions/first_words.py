@@ -1,7 +1,7 @@
 """The first block of `decide` for a person who was woken for it: what to do now, in a few lines."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from replication.decisions.ranges import common
@@ -25,11 +25,11 @@ _OPEN_END = 1 << 62
 
 
 def do_now(answer: dict[str, Any], paths: Sequence[object]) -> list[str]:
-    """At most four lines: what not to start, what is one failure away, how to look at what would be
-    lost, and what then."""
+    """At most five lines: without whom nobody leads, what not to start, what is one failure away,
+    how to look at what would be lost, and what then."""
     rows = answer["partitions"]
     where = " ".join(shlex.quote(str(p)) for p in paths) or "PATH"
-    found = _not_yet(rows)
+    found = [*_needs_election(rows), *_not_yet(rows)]
     alone = _one_failure_away(rows)
     if alone:
         found.append(f"One failure away: {some(alone, '; ')}.")
@@ -40,8 +40,22 @@ def do_now(answer: dict[str, Any], paths: Sequence[object]) -> list[str]:
             f"{name(at_stake)}"
         )
     then = _then(answer)
-    found.append(f"Then: {then}." if found else f"{then}.")
+    if then:
+        found.append(f"Then: {then}." if found else f"{then}.")
     return found
+
+
+def _needs_election(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Where no start brings a leader, and it makes no difference which broker it is."""
+    of = [row for row in rows if row["advice"] == "any_order" and row["nobody_leads_without"]]
+    if of:
+        away = sorted({n for row in of for n in row["nobody_leads_without"]})
+        others = dict.fromkeys(c["replica"] for row in of for c in row["candidates"])
+        elect = " or ".join(f"--elect {n}" for n in others)
+        yield (
+            f"Without {brokers(away)} nobody leads {names(of)}, whoever starts: somebody has to "
+            f"elect a leader. The steps: this call again with {elect}."
+        )
 
 
 def _not_yet(rows: list[dict[str, Any]]) -> list[str]:
@@ -139,7 +153,7 @@ def _then(answer: dict[str, Any]) -> str:
         told = ", then ".join(map(str, orders[0]))
         return f"start the brokers in this order: {told}, each as the plans below say"
     each = [in_short(row) for row in rows if row["advice"] != "any_order"]
-    others = [row for row in rows if row["advice"] == "any_order"]
+    others = [r for r in rows if r["advice"] == "any_order" and not r["nobody_leads_without"]]
     if others:
         each.append(f"{names(others)}: start the brokers in any order")
     return some(each, "; ")

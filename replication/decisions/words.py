@@ -195,7 +195,10 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
     costs = COSTS[row["costs"]].format(more=" more" if gone else "")
     if advice == "any_order":
         yield f"  ANY ORDER: whichever broker leads, {costs}."
-        yield "    If nobody leads once they run, since one stays away: --elect N has the steps."
+        when = "If nobody leads once they run, since one stays away"
+        if row["nobody_leads_without"]:
+            when = f"Without {brokers(row['nobody_leads_without'])} nobody leads, whoever starts"
+        yield f"    {when}: --elect N has the steps."
         yield from _granted(row)
         return
     verb = {"start": "START", "elect_uncleanly": "ELECT", "keep_leader": "KEEP"}[advice]

@@ -105,6 +105,7 @@ def _profile(profile: Profile, results: list[Result], kinds: Sequence[str]) -> d
         "answer": _ANSWERS[exit_status([results], kinds)],
         "can_lose_by": [r.failure.name for r in losing],
         "kafka_version": s.kafka_version,
+        "brokers_run": profile.brokers_run,
         "controller": s.controller,
         "replicas": s.replicas,
         "min_insync_replicas": s.min_insync_replicas,

@@ -31,11 +31,13 @@ class Unusable(ValueError):
 @dataclass(slots=True)
 class Profile:
     """Partitions that live by the same settings. topics: their names, with how many partitions.
-    defaults: what of MAY_BE_DEFAULT no file and no flag says of one of them."""
+    defaults: what of MAY_BE_DEFAULT no file and no flag says of one of them. brokers_run: the
+    releases that the brokers ran last, as far as the evidence tells."""
 
     settings: Settings
     topics: dict[str, int] = field(default_factory=dict)
     defaults: set[str] = field(default_factory=set)
+    brokers_run: list[str] = field(default_factory=list)
 
     def taken_by_default(self) -> dict[str, str]:
         """The settings of `defaults`, each with the value that was taken."""

@@ -16,7 +16,7 @@ from replication.foresight.cluster import (
     grouped,
     may_be_eligible,
 )
-from replication.foresight.settings import Settings
+from replication.foresight.settings import Settings, last_told
 from replication.protocol.ground.events import PartitionDescribed
 from replication.protocol.ground.versions import (
     DEFAULT_MIN_INSYNC_REPLICAS,
@@ -32,19 +32,27 @@ def profiles_of(paths: Iterable[Path], told: Told) -> list[Profile]:
     except NoEvidence as error:
         raise Unusable(str(error)) from None
     found: dict[tuple[str, int], tuple[Settings, set[str]]] = {}
-    features = {c.cluster_id: c.features for c in imported.clusters}
-    for index in range(len(imported.partitions)):
-        for event in imported.events_of(index):
-            fact = event.fact
-            if isinstance(fact, PartitionDescribed) and fact.assigned_replicas:
-                where = (event.topic, event.partition)
-                found[where] = _settings(where, fact, told, features.get(event.cluster_id))
+    clusters = {c.cluster_id: c for c in imported.clusters}
+    releases: dict[str, set[str]] = {}
+    for index, partition in enumerate(imported.partitions):
+        events = imported.events_of(index)
+        last = last_told(e.fact for e in events if isinstance(e.fact, PartitionDescribed))
+        if not last.assigned_replicas or last.deleted:
+            continue
+        where = (partition.topic, partition.partition)
+        cluster = clusters[partition.cluster_id]
+        found[where] = _settings(where, last, told, cluster.features)
+        releases.setdefault(partition.topic, set()).update(cluster.releases.values())
     if not found:
         raise Unusable(
             "no file here describes partitions (`kafka-topics --describe` does), and the evidence "
             "names the replicas of none"
         )
-    return grouped(found)
+    profiles = grouped(found)
+    for profile in profiles:
+        run = {release for topic in profile.topics for release in releases[topic]}
+        profile.brokers_run = sorted(run)
+    return profiles
 
 
 def _settings(

@@ -5,12 +5,19 @@ finds those that fit (retelling.py).
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from replication.foresight.settings import last_told
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.events import Event
+
+# What changes in use, and counts in a retelling.
+_SETTINGS = {
+    "min_insync_replicas": "min.insync.replicas",
+    "unclean_leader_election": "unclean.leader.election.enable",
+}
 
 
 class CannotTell(ValueError):
@@ -267,15 +274,20 @@ def _beginning(events: Sequence[Event]) -> Script:
 
 
 def _described(events: Sequence[Event]) -> ev.PartitionDescribed:
-    """The partition's settings before its first leader: a later description adds what an earlier
-    one leaves out, and where both name one setting the later one counts."""
-    told = ev.PartitionDescribed()
-    for event in events:
-        if isinstance(event.fact, ev.LeadershipRecorded):
-            break
-        if isinstance(event.fact, ev.PartitionDescribed):
-            said = {n: v for n, v in asdict(event.fact).items() if v is not None}
-            told = replace(told, **said)
+    """The partition's settings, which have one value all along. Raises CannotTell."""
+    begun = next(
+        (n for n, e in enumerate(events) if isinstance(e.fact, ev.LeadershipRecorded)), len(events)
+    )
+    facts = [e.fact if isinstance(e.fact, ev.PartitionDescribed) else None for e in events]
+    told = last_told(filter(None, facts[:begun]))
+    for later in filter(None, facts[begun:]):
+        for one, name in _SETTINGS.items():
+            value = getattr(later, one)
+            if value not in (None, getattr(told, one)):
+                raise CannotTell(
+                    f"{name} is {str(value).lower()} from some moment in the story on, and whatif "
+                    "tells it again with one value all along"
+                )
     return told
 
 

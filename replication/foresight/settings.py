@@ -1,7 +1,9 @@
 """The settings of a topic that decide what it can lose."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 
+from replication.protocol.ground.events import PartitionDescribed
 from replication.protocol.ground.versions import Behaviour, behaviour
 
 
@@ -41,3 +43,12 @@ class Settings:
     def without_racks(self) -> "Settings":
         """The same for a failure that no rack matters to."""
         return replace(self, racks=())
+
+
+def last_told(facts: Iterable[PartitionDescribed]) -> PartitionDescribed:
+    """A later description adds what an earlier one leaves out, and where both name one setting the
+    later one counts."""
+    told = PartitionDescribed()
+    for fact in facts:
+        told = replace(told, **{n: v for n, v in asdict(fact).items() if v is not None})
+    return told

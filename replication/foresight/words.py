@@ -64,12 +64,24 @@ def in_short(answer: dict[str, Any]) -> Iterator[str]:
         by_release.setdefault(_release(profile), []).append(profile)
     for release, of in by_release.items():
         yield f"  {release}"
+        yield from _other_releases(of)
         for profile in sorted(of, key=_badness):
             yield f"    {WORDS[profile['answer']]:10}{_topics(profile)}{_by(profile)}"
         yield from _defaults(of)
         by = {name for p in of if not p["eligible_leader_replicas"] for name in p["can_lose_by"]}
         if by & OF_A_DISK:
             yield f"    {LAST_IN_ISR}"
+
+
+def _other_releases(profiles: list[dict[str, Any]]) -> Iterator[str]:
+    """Where brokers run several releases: by whose rules it was asked."""
+    asked = profiles[0]["kafka_version"]
+    run = [*dict.fromkeys(release for p in profiles for release in p["brokers_run"])]
+    if len(run) > 1:
+        yield (
+            f"    The brokers run {' and '.join(run)}, and this is asked by the rules of {asked}; "
+            "--kafka VERSION asks by another's."
+        )
 
 
 def _defaults(profiles: list[dict[str, Any]]) -> Iterator[str]:

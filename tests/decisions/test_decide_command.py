@@ -55,6 +55,15 @@ def test_every_field_is_described(
     assert found == status
 
 
+def test_who_is_fenced_at_the_end_of_the_metadata_log_is_down(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of one broker's folder alone: its own copy of the metadata log tells of the others."""
+    _, out = asked(f"{HEALTHY}/broker-1", capsys)
+    assert "broker 2 (is down, is elected cleanly, its log is not here)" in out
+    assert "Nothing tells that" not in out
+
+
 def test_two_forks_in_one_epoch_are_yours_to_choose(capsys: pytest.CaptureFixture[str]) -> None:
     """Both brokers answered for a record at offset 9, and neither cuts its own: ZooKeeper, 1.1."""
     _, out = asked(FORK, capsys)

@@ -117,7 +117,7 @@ def counts_what_it_names(row: dict[str, Any], said: str) -> None:
             for first, end in costs[tier]["surely"]
             for offset in range(first, end)
         }
-        assert f"broker {n} {len(offsets)} record" in said
+        assert f"broker {n} at {len(offsets)} offset" in said
 
 
 def keeps_the_order(order: dict[str, Any], rows: list[dict[str, Any]]) -> None:

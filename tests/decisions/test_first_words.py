@@ -16,7 +16,7 @@ def candidate(replica: int, *ranges: tuple[int, int | None]) -> dict[str, Any]:
 def row(partition: int, advice: str, *candidates: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "topic": "t", "partition": partition, "advice": advice, "replica": 1, "rivals": [],
-        "candidates": [*candidates], "not_yet": [], "steps": [], **more,
+        "candidates": [*candidates], "not_yet": [], "steps": [], "nobody_leads_without": [], **more,
     }  # fmt: skip
 
 
@@ -74,3 +74,9 @@ def test_where_there_is_an_order_of_starts_it_is_said() -> None:
         "Do not start brokers 2, 3 before t-0, 1 are led as their plans below say. Copy first"
     )
     assert said([row(4, "any_order")]) == ["t-4: start the brokers in any order."]
+    alone = row(0, "any_order", candidate(3), candidate(1), nobody_leads_without=[2])
+    assert said([alone, row(4, "any_order")]) == [
+        "Without broker 2 nobody leads t-0, whoever starts: somebody has to elect a leader. The "
+        "steps: this call again with --elect 3 or --elect 1.",
+        "Then: t-4: start the brokers in any order.",
+    ]

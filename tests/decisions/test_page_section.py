@@ -33,7 +33,8 @@ def row(topic: str, costs: str) -> dict[str, Any]:
         "topic": topic, "partition": 0, "occasion": "no_leader", "leader": None,
         "last_leader": 1, "isr": [], "advice": "any_order", "replica": None, "costs": costs,
         "safe": [1], "rivals": [], "perhaps_running": [], "assuming": [], "away": [],
-        "lost_under_every_choice": {}, "older_copies": [], "candidates": [], "traps": [],
+        "nobody_leads_without": [], "lost_under_every_choice": {}, "older_copies": [],
+        "candidates": [], "traps": [],
         "newest_epoch_then_longest_log": None, "steps": [], "release_known": True,
     }  # fmt: skip
 

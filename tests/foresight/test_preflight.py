@@ -21,6 +21,8 @@ from replication.machine.scenario_text import Stanza, parse
 from replication.machine.states import logs_of, number, valid_leader
 from replication.protocol.ground.events import RecordsAcknowledged, RecordsConsumed
 from tests.docs.test_answer_schema import closed
+from tests.evidence.metadata_log.log_bytes import LOG, config, log, partition
+from tests.evidence.metadata_log.log_bytes import topic as topic_record
 from tests.foresight.sweep import PROFILES, found_by_default, sweep
 
 ROOT = Path(__file__).parents[2]
@@ -100,6 +102,28 @@ def test_a_real_cluster_lost_what_its_settings_allow() -> None:
         for switch in ("off", "on")
     ]  # fmt: skip
     assert lost == [1, 0]
+
+
+def test_of_several_values_in_the_metadata_log_the_last_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unclean, minimum = "unclean.leader.election.enable", "min.insync.replicas"
+    first = [topic_record(), config(unclean, "true"), config(minimum, "1"), partition()]
+    metadata = log(*first, config(unclean, "false"), config(minimum, "2"))
+    for broker, release in ((1, "3.9.1"), (2, "4.1.1")):
+        home = tmp_path / f"broker-{broker}"
+        for name, written_there in (("__cluster_metadata-0", metadata), ("t-0", b"")):
+            (home / name).mkdir(parents=True)
+            (home / name / LOG).write_bytes(written_there)
+        (home / "meta.properties").write_text(f"version=1\nnode.id={broker}\ncluster.id=abc\n")
+        (home / "server.log").write_text(
+            f"[2026-11-29 15:25:0{broker},000] INFO Kafka version: {release} "
+            "(org.apache.kafka.common.utils.AppInfoParser)\n"
+        )
+    assert main(["preflight", str(tmp_path), "--failure", "one_broker", "--no-changes"]) == 0
+    out = capsys.readouterr().out
+    assert "min.insync.replicas 2, unclean election off" in out
+    assert "The brokers run 3.9.1 and 4.1.1, and this is asked by the rules of 3.9.1" in out
 
 
 def test_changes_close_the_loss_and_none_of_them_is_idle() -> None:

@@ -1,6 +1,7 @@
 """`whatif` against the machine's truth, on captured incidents, and its command line."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from replication.foresight.interventions import parsed
 from replication.foresight.whatif import ask
 from replication.machine.scenario import Story
 from replication.machine.scenario_text import parse_command
+from replication.protocol.ground.events import LeadershipRecorded, PartitionDescribed
 from tests.docs.test_answer_schema import closed
 from tests.foresight.fault_scripts import PAIRS, as_events, compare, ledger_of
 
@@ -124,6 +126,16 @@ def test_a_forced_election_that_nobody_forces() -> None:
     assert len(losses) == 1
     columns = ask(events, losses, [parsed("election.2=no"), parsed("acks=all")])
     assert [c.verdicts[0].answer for c in columns] == ["not_lost", "still_lost"]
+    # Had the setting been changed for it, nobody would have forced it.
+    place = next(n for n, e in enumerate(events) if isinstance(e.fact, LeadershipRecorded)) + 1
+    changed = replace(events[place], fact=PartitionDescribed(unclean_leader_election=True))
+    unclean = "unclean.leader.election.enable"
+    (column,) = ask(
+        [*events[:place], changed, *events[place:]], losses, [parsed(f"{unclean}=false")]
+    )
+    assert (column.verdicts[0].answer, unclean in str(column.verdicts[0].because)) == (
+        "not_told", True,
+    )  # fmt: skip
 
 
 def test_what_cannot_be_told_again_says_why(capsys: pytest.CaptureFixture[str]) -> None:

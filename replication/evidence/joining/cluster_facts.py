@@ -10,7 +10,10 @@ from replication.evidence.metadata_log.metadata_versions import branch_of
 
 @dataclass(slots=True)
 class ClusterFacts:
-    """What is known of a cluster as a whole. features: finalized levels by the metadata log."""
+    """What is known of a cluster as a whole. features: finalized levels by the metadata log.
+    releases: by broker, which one it ran last. fenced: brokers that the metadata log fences or lets
+    stop, and does not unfence after.
+    """
 
     cluster_id: str
     kafka_versions: list[str] = field(default_factory=list)
@@ -19,6 +22,8 @@ class ClusterFacts:
     inter_broker_version: str | None = None
     clocks_compare: bool = True
     features: dict[str, int] | None = None
+    releases: dict[int, str] = field(default_factory=dict)
+    fenced: frozenset[int] = frozenset()
 
 
 def broker_settings(logs: Iterable[BrokerLog]) -> dict[str, str]:
@@ -48,6 +53,8 @@ def facts_of(cluster: ClusterEvidence, kafka_version: str | None) -> tuple[Clust
         ),
         features=None if cluster.history is None else dict(cluster.history.features),
     )
+    facts.releases = _releases_run(cluster, facts.brokers)
+    facts.fenced = _fenced(cluster)
     if facts.controller == "zookeeper" and (kafka_version is None or versions == {kafka_version}):
         facts.inter_broker_version = settings.get("inter.broker.protocol.version")
     notes = _by_zookeeper(cluster)
@@ -71,6 +78,48 @@ def _registered_release(cluster: ClusterEvidence) -> str | None:
     levels = {change.metadata_version for change in changes if change.kind == "registered"}
     releases = {None if level is None else branch_of(level) for level in levels}
     return releases.pop() if len(releases) == 1 else None
+
+
+def _releases_run(cluster: ClusterEvidence, brokers: Iterable[int]) -> dict[int, str]:
+    """By broker, the release of its last start that its log names, else the branch whose features
+    it registered last; none where other brokers' logs name a release of that branch."""
+    changes = cluster.history.brokers if cluster.history is not None else ()
+    registered = {c.broker: c.metadata_version for c in changes if c.kind == "registered"}
+    starts = sorted(
+        (fact.at or 0, writer, str(fact.fields["version"]))
+        for log in cluster.logs
+        for fact in log.processes
+        if fact.kind == "kafka_version"
+        and (writer := fact.broker if fact.broker is not None else log.broker) is not None
+    )
+    known = {*brokers, *registered}
+    found = {writer: release for _, writer, release in starts if writer in known}
+    named = [*found.values()]
+    for broker in registered.keys() - found.keys():
+        level = registered[broker]
+        branch = None if level is None else branch_of(level)
+        if branch is not None and not any(f"{n}.".startswith(f"{branch}.") for n in named):
+            found[broker] = branch
+    return found
+
+
+def _fenced(cluster: ClusterEvidence) -> frozenset[int]:
+    """Not who registered again after the end of this copy, as its own log tells."""
+    epochs: dict[int, int] = {}
+    for log in cluster.logs:
+        for fact in log.processes:
+            writer = fact.broker if fact.broker is not None else log.broker
+            if fact.kind == "broker_epoch_granted" and writer is not None:
+                granted = int(fact.fields["broker_epoch"])
+                epochs[writer] = max(granted, epochs.get(writer, granted))
+    changes = cluster.history.brokers if cluster.history is not None else ()
+    last = {change.broker: change for change in changes if change.kind != "unregistered"}
+    return frozenset(
+        broker
+        for broker, change in last.items()
+        if change.kind in ("fenced", "controlled_shutdown")
+        and epochs.get(broker, -1) <= change.broker_epoch
+    )
 
 
 def _printed_settings(logs: Iterable[BrokerLog]) -> list[tuple[int | None, dict[str, str]]]:

@@ -4,6 +4,7 @@ import pytest
 
 from replication.evidence.joining.cluster_facts import facts_of
 from replication.evidence.joining.one_cluster import ClusterEvidence
+from replication.evidence.metadata_log.history import BrokerChange
 from tests.evidence.joining.history import history
 from tests.evidence.joining.lines import log, process
 
@@ -30,6 +31,24 @@ def test_a_release_that_is_told_is_judged_by_and_a_warning_says_so() -> None:
     assert "2.8.2" in notes[0]
     same, silent = facts_of(ZOOKEEPER, "2.8.2")
     assert (same.inter_broker_version, silent) == ("2.7", [])
+
+
+def test_who_is_fenced_at_the_end_and_which_release_each_broker_ran_last() -> None:
+    def change(kind: str, n: int, broker_epoch: int = 1, level: int | None = None) -> BrokerChange:
+        return BrokerChange(n, kind, broker_epoch, None, 0, 0, metadata_version=level)
+
+    told = history(
+        brokers=(
+            *(change("registered", n, level=21) for n in (1, 2, 3, 4, 5)),
+            *(change("fenced", n) for n in (1, 2, 5)), change("registered", 2, 2, level=27),
+            change("unfenced", 2, 2), change("controlled_shutdown", 3), change("unregistered", 3),
+        )
+    )  # fmt: skip
+    starts = [process("kafka_version", at=n, version=v) for n, v in enumerate(("3.9.1", "4.1.1"))]
+    again = log(5, *starts, process("broker_epoch_granted", broker_epoch=7))
+    facts, _ = facts_of(ClusterEvidence("c", logs=(again,), history=told), None)
+    assert facts.fenced == {1, 3}
+    assert facts.releases == {1: "3.9", 3: "3.9", 4: "3.9", 5: "4.1.1"}
 
 
 @pytest.mark.parametrize(
