@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.handed_over import SHAPES
+from tests.handed_over import OF_DUMPS, SHAPES
 from tests.kafka_lab.ablation import ALTERED, RANDOM, WITHHELD, judge_changed
 from tests.kafka_lab.chaos import run_chaos
 from tests.kafka_lab.comparing import Comparison, compare
@@ -61,7 +61,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 def a_change(name: str) -> str:
     """The name of a change of the evidence, checked."""
-    if name in {"all", "shapes", *WITHHELD, *ALTERED, *SHAPES} or RANDOM.fullmatch(name):
+    if name in {"all", "shapes", *WITHHELD, *ALTERED, *SHAPES, *OF_DUMPS} or RANDOM.fullmatch(name):
         return name
     known = ", ".join(["all", "shapes", *WITHHELD, *ALTERED])
     raise argparse.ArgumentTypeError(f"one of {known}, random:N")

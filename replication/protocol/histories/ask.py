@@ -7,7 +7,6 @@ decided, it is asked again without each, so that the answer names only what it r
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories import assumptions as named
@@ -117,8 +116,8 @@ class Histories:
         names = fewer
         names -= {named.DISKS_KEEP}
         found.append(Assumed(names, None))
-        gaps = [replace(each, names=each.names | LINES_MISSING.names) for each in found]
-        return [*dict.fromkeys([*found, *last, *gaps, LINES_MISSING])]
+        # Beside it nothing else is assumed: what was misread would decide by that.
+        return [*dict.fromkeys([*found, *last, LINES_MISSING])]
 
     def _assumable(self) -> Iterator[str]:
         line = self.line(named.EVERYTHING)
