@@ -198,6 +198,14 @@ def test_the_controllers_log_is_only_named(tmp_path: Path) -> None:
     assert directory.clean_shutdown is None
 
 
+@pytest.mark.parametrize("emptied", ["", "0\n0\n"])
+def test_an_emptied_epoch_cache_beside_records_that_have_leader_epochs_tells_nothing(
+    broker: Path, emptied: str
+) -> None:
+    (broker / "t-0/leader-epoch-checkpoint").write_text(emptied)
+    assert read_log_directory(broker).partitions[0].epoch_entries is None
+
+
 def test_before_0_11_there_are_no_leader_epochs(tmp_path: Path) -> None:
     content = message(0) + wrapper(3, *(message(offset) for offset in range(3)))
     put(tmp_path, {f"t-0/{log(0)}": content, "meta.properties": "version=0\nbroker.id=1\n"})

@@ -15,7 +15,7 @@ from replication.protocol.judgement.settling import artefacts
 from replication.protocol.judgement.two_histories import TwoHistories, two_histories, words
 from replication.protocol.judgement.view import View
 
-LACKS_LINES = "no history fits unless lines of a broker are missing or misread; "
+LACKS_LINES = "no history fits unless lines of a broker are missing (or misread); if they are, "
 
 
 @dataclass(frozen=True, slots=True)
