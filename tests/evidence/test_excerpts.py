@@ -44,7 +44,7 @@ def test_a_line_says_the_same_in_whatever_form_it_was_pasted(form: str, tmp_path
     (row,) = observed(FORMS[form], tmp_path)
     assert (row["kind"], row["broker"], row["topic"]) == ("truncation_refused", 5, "ledger")
     told = sentence(row)
-    assert "offsets 120..154 (35 records)" in told
+    assert "offsets 120..154 (35 offsets)" in told
     assert "broker 4" in told
 
 
@@ -63,7 +63,7 @@ def test_what_was_cut_is_told_where_the_log_end_is(tmp_path: Path) -> None:
     )
     told = {r["kind"]: sentence(r) for r in observed(text, tmp_path)}
     assert told["truncated"] == (
-        "some broker cut offsets 2051..2074 (24 records) from its log, and whatever came behind"
+        "some broker cut offsets 2051..2074 (24 offsets) from its log, and whatever came behind"
     )
 
 
