@@ -287,7 +287,7 @@ def summarize_partition(
     segments = _swapped(files, unreadable)
     log = read_log(segments)
     unreadable.extend(log.unreadable)
-    if not epoch_entries and any(epoch is not None for epoch, *_ in log.spans):
+    if not epoch_entries and any(leader_epoch is not None for leader_epoch, *_ in log.spans):
         epoch_entries = None  # Emptied beside records that have leader epochs: not the broker's.
     start = _log_start(segments)
     key = (topic, partition)
