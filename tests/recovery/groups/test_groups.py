@@ -286,9 +286,9 @@ def test_a_records_story_has_the_groups_that_read_it(capsys: pytest.CaptureFixtu
         return [[(g["group"], g["certain"]) for g in r["groups"]] for r in records]
 
     shared = ("shared", True)
-    # Offset 23 of t-0: the new record, then the lost one, which was read below 25, 24 and not 21.
+    # Offset 23 of t-0: the lost record, which was read below 25, 24 and not 21, then the new one.
     assert readers("--offset", "t-0:23") == [
-        [], [("classic-0", True), ("classic-1", True), shared]
+        [("classic-0", True), ("classic-1", True), shared], []
     ]  # fmt: skip
     everybody = [(name, True) for name in ("classic-0", "classic-1", "consumer-2")]
     assert readers("--offset", "t-0:5") == [[*everybody, shared]]
