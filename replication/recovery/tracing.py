@@ -279,7 +279,7 @@ def _without_bytes(
     partition: _Partition, offset: int, here: Sequence[_Told], asked: Asked
 ) -> Iterator[_Told]:
     """The records of an offset whose bytes no copy has, here: beside these. The ledger names them,
-    a client was told of them or, where copies have none, anything tells of the offset."""
+    a client got an answer or, where copies have none, anything tells of the offset."""
     named = _losses(partition, Target(offset), None)
     if not here:
         if any(tells(e.fact, offset, offset + 1, None) for e in partition.events):

@@ -165,7 +165,7 @@ class Histories:
             return self._follow_down(stretch, fewer) if found.assumed.names & given_up else found
 
         stretches = [
-            Stretch(first, end, follow, vacuous=end is None and nothing_unseen, strict=self.strict)
+            Stretch(first, end, follow, vacuous=end is None and nothing_unseen)
             for first, end in zip(cuts, [*cuts[1:], None], strict=True)
         ]
         return stretches

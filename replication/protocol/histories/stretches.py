@@ -50,19 +50,13 @@ class Stretch:
     """One run of offsets [first, end), followed when it is first asked for under all that can be
     assumed there. end: None for the last run.
 
-    vacuous: under what is assumed no record can be there at all. strict: nothing is assumed.
+    vacuous: under what is assumed no record can be there at all.
     """
 
     def __init__(
-        self,
-        first: int,
-        end: int | None,
-        follow: Callable[["Stretch"], Found],
-        *,
-        vacuous: bool,
-        strict: bool,
+        self, first: int, end: int | None, follow: Callable[["Stretch"], Found], *, vacuous: bool
     ) -> None:
-        self.first, self.end, self.vacuous, self.strict = first, end, vacuous, strict
+        self.first, self.end, self.vacuous = first, end, vacuous
         self._follow = follow
         self._found: Found | None = None
         # The search that forgets nothing, once somebody has asked for a story of this run.

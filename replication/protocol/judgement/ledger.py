@@ -30,8 +30,8 @@ from replication.protocol.judgement.questions import (
 )
 from replication.protocol.judgement.reference import is_compacted_away
 
-# How many steps the causes of all losses of a partition may take; kept evidence needs 120,000.
-MOST_STEPS_OF_CAUSES = 150_000
+# How many steps the causes of all losses of a partition may take.
+MOST_STEPS_OF_CAUSES = 400_000
 
 
 @dataclass(frozen=True, slots=True)

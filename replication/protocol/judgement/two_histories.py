@@ -17,10 +17,8 @@ from replication.protocol.histories.stretches import Admitted, Stretch
 from replication.protocol.judgement.questions import ACKNOWLEDGED, CONSUMED, QUESTIONS
 from replication.protocol.judgement.settling import artefacts
 
-# Steps and states: to tell two histories, more is kept apart than to decide. Where things are
-# taken for granted kept evidence needs 13,000 steps at most, and a stream judges many partitions.
+# Steps and states: to tell two histories, more is kept apart than to decide.
 EFFORT = (700_000, 20_000)
-EFFORT_ASSUMING = (40_000, 20_000)
 
 
 @dataclass(slots=True)
@@ -113,8 +111,7 @@ def two_histories(stretch: Stretch, question: str) -> TwoHistories:
     admitted = stretch.admitted
     found = TwoHistories(stretch.first, stretch.end)
     if stretch.told is None:
-        most = EFFORT if stretch.strict else EFFORT_ASSUMING
-        stretch.told = Search(admitted.run, exact=True, effort=Effort(*most))
+        stretch.told = Search(admitted.run, exact=True, effort=Effort(*EFFORT))
     search = stretch.told
     brokers: set[int] = set()
     kept = broken = None
