@@ -10,8 +10,12 @@ from typing import Any
 
 from replication.reports.danger_words import ends_when, happens
 from replication.reports.event_words import brokers, offset_range
-from replication.reports.headline import headline_more, is_open, why_open
-from replication.reports.headline import undecided as open_questions
+from replication.reports.headline import (
+    headline_more,
+    is_open,
+    partitions_undecided,
+    why_open,
+)
 from replication.reports.inventory_words import clock_words, moment
 from replication.reports.loss_words import (
     NO_DETAIL,
@@ -27,7 +31,7 @@ from replication.reports.loss_words import (
 )
 from replication.reports.loss_words import keep_safe as destroying
 from replication.reports.natural import names
-from replication.reports.ranking import DECIDING, Partition, identity_of, records_at_risk
+from replication.reports.ranking import Partition, identity_of, records_at_risk
 from replication.reports.safe_text import escaped
 from replication.reports.vocabulary import CAUSE_WORDS, TIER_WORDS, sides
 
@@ -155,27 +159,20 @@ def header(answer: dict[str, Any], title: str) -> str:
 def figures(answer: dict[str, Any]) -> str:
     """The few numbers that sum up the answer."""
 
-    unsure = bool(open_questions(answer))
-
     def total(*statuses: str) -> int:
         return sum(x["records"] for x in answer["losses"] if x["status"] in statuses)
+
+    undecided = partitions_undecided(answer)
 
     def least(*statuses: str) -> str:
         rows = [x for x in answer["losses"] if x["status"] in statuses]
         bounded = any(x["end_offset_bound"] == "at_least" for x in rows)
-        return " (at least)" if rows and (bounded or unsure) else ""
+        return " (at least)" if rows and (bounded or undecided) else ""
 
     gone = ("lost", "undetermined")
     elsewhere = any(x["status"] == "undetermined" for x in answer["losses"])
     gone_words = "records gone from the leader" if elsewhere else "records lost"
     settled = sum(d["status"] == "settled" for d in answer["divergences"])
-    undecided = len(
-        {
-            (v["cluster_id"], v["topic"], v["topic_id"], v["partition"])
-            for v in answer["verdicts"]
-            if is_open(v) and v["invariant"] in DECIDING
-        }
-    )
     cells = [
         ("lost", total(*gone), gone_words, "bad", least(*gone)),
         (
@@ -518,7 +515,7 @@ def _two_histories(verdict: dict[str, Any]) -> str:
     if not told:
         return ""
     part = (told["part_at"] or {}).get("leader_epoch")
-    heads = "".join(f"<th scope=col>{side}</th>" for side in sides(verdict["invariant"]))
+    heads = "".join(f"<th scope=col>{side}</th>" for side in sides(verdict))
     rows = []
     for number in sorted({t["leader_epoch"] for t in (*told["kept"], *told["broken"])}):
         cells = "".join(
