@@ -19,13 +19,12 @@ from replication.reports.headline import (
 from replication.reports.inventory_words import clock_words, moment
 from replication.reports.loss_words import (
     NO_DETAIL,
-    allowed,
     concerned,
     contract_words,
     details_of,
     divergences_by_replicas,
     events_of,
-    not_by_settings_alone,
+    what_helps,
     why_of,
     with_paths,
 )
@@ -315,10 +314,8 @@ def _event(
     for extra in first["contributing"]:
         facts.append(f" {also} that {escaped(CAUSE_WORDS[extra])}.")
     facts.append(f" {escaped(contract_words(first))}")
-    if settings := allowed(details):
-        facts.append(f" What allowed it: {escaped(', '.join(settings))}.")
-    if remedy := not_by_settings_alone(first):
-        facts.append(f" {escaped(remedy)}")
+    if helps := what_helps(first, details):
+        facts.append(f" {escaped(helps)}.")
     facts.append("</p>")
     facts += [f"<p>Whose: {escaped(whose)}.</p>" for whose in concerned(details)]
     if several:

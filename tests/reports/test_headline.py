@@ -12,6 +12,7 @@ from replication.cli import main
 from replication.protocol.histories.assumptions import ASSUMPTIONS
 from replication.reports import words
 from replication.reports.answer import undecided_beside_the_table
+from replication.reports.explained_words import explained
 from replication.reports.headline import (
     MOST_WORDS,
     headline,
@@ -24,6 +25,7 @@ from replication.reports.history_words import two_histories_text
 from replication.reports.inventory_words import span_of
 from replication.reports.line_words import sentence
 from replication.reports.loss_words import loss_text, name_clients, why, why_of
+from replication.reports.vocabulary import CAUSE_WORDS
 
 INCIDENTS = Path(__file__).parents[1] / "incidents"
 PLACE = {"cluster_id": "c", "topic": "t", "topic_id": None, "partition": 0}
@@ -227,7 +229,8 @@ def test_losses_of_one_event_are_one_paragraph() -> None:
         "    t-0 offsets 5..7, acknowledged with acks=all",
         "    t-0 offset 9, acknowledged with acks=all",
     ]
-    assert "  What allowed it: unclean.leader.election.enable=true." in text
+    allows = "  What allowed it: unclean.leader.election.enable=true; what prevents it: "
+    assert f"{allows}replication-analyzer explain unclean_election" in text
     assert sum(line.startswith("  Why:") for line in text) == 1
 
 
@@ -350,7 +353,18 @@ def test_a_setting_that_concerns_some_ranges_says_so() -> None:
         answer(losses=rows, details=(detail(), detail(finding_id="g", allowed_by=acks)))
     )
 
-    assert "  What allowed it: acks=1 (some of them)." in text
+    assert any(line.startswith("  What allowed it: acks=1 (some of them); what") for line in text)
+
+
+@pytest.mark.parametrize("cause", [c for c in CAUSE_WORDS if c != "unknown"])
+def test_each_loss_names_the_page_that_tells_what_prevents_it(cause: str) -> None:
+    (told,) = [x for x in loss_text(answer(losses=(loss(cause=cause),))) if " prevents it: " in x]
+    word = told.rpartition("replication-analyzer explain ")[2]
+    assert "prevented by" in (explained(word) or "")
+
+
+def test_of_a_loss_of_unknown_cause_no_page_is_named() -> None:
+    assert not any("prevents" in x for x in loss_text(answer(losses=(loss(cause="unknown"),))))
 
 
 def test_topics_of_one_name_are_told_apart() -> None:
