@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from replication.reports.danger_words import happens
+from replication.reports.danger_words import alike, happens, ranges
 from replication.reports.loss_words import badness, keep_safe
 from replication.reports.natural import natural
 from replication.reports.safe_text import escaped
-from replication.reports.vocabulary import name, offsets
+from replication.reports.vocabulary import name, runs_of_offsets
 
 # What a loss is worth looking at for: it is not back, and not merely in danger.
 GONE = ("lost", "recoverable", "undetermined")
@@ -72,10 +72,11 @@ def do_now(answer: dict[str, Any]) -> list[str]:
         why = f"{named} has no leader" if none else why
         lines.append(f"Start no broker before you have seen the plan: {why}.")
     if dangers:
-        first = dangers[0]
-        at = offsets(first["first_offset"], first["end_offset"])
+        groups = alike(dangers)
+        first = groups[0][0]
+        at = runs_of_offsets(ranges(groups[0]))
         how = _how(answer, first)
-        lines.append(f"One failure away: {name(first)} {at}, if {how}{_more(dangers)}.")
+        lines.append(f"One failure away: {name(first)} {at}, if {how}{_more(groups)}.")
     if lost:
         # Of what is lost for good nobody looks for copies.
         kept_somewhere = [x for x in lost if x["surviving_copies"] or x["status"] != "lost"]

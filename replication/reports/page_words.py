@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from replication.reports.danger_words import ends_when, happens
+from replication.reports.danger_words import alike, ends_when, happens, ranges
 from replication.reports.event_words import brokers, offset_range
 from replication.reports.headline import (
     headline_more,
@@ -40,6 +40,8 @@ MOST_ARTICLES = 25
 # Ranges of one event that its article tells one by one.
 MOST_FOLDED = 100
 MOST_UNREADABLE = 50
+# Ranges of offsets that one danger names.
+MOST_RUNS = 5
 
 STATUS_TITLES = {
     "lost": "lost",
@@ -210,22 +212,26 @@ def in_danger(answer: dict[str, Any]) -> int:
 def one_failure_away(ranked: list[Partition]) -> str:
     """What one more failure would cost, and what ends the danger; Do now has the first of them."""
     items = [
-        f"{partition.label}: {_what_is_lost(d, partition.state)}. "
-        f"{ends_when(d, partition.state, partition.divergences)} "
-        f"After that: {d['one_more_failure']}."
+        f"{partition.label}: {_what_is_lost(rows, partition.state)}. "
+        f"{ends_when(rows[0], partition.state, partition.divergences)} "
+        f"After that: {rows[0]['one_more_failure']}."
         for partition in ranked
-        for d in partition.at_risk
+        for rows in alike(partition.at_risk, partition.divergences)
     ]
     return _aside("One failure away", items, ' id="danger"')
 
 
-def _what_is_lost(danger: dict[str, Any], state: dict[str, Any]) -> str:
-    """If what happens now, which records are lost; why that is so, and since when."""
+def _what_is_lost(dangers: list[dict[str, Any]], state: dict[str, Any]) -> str:
+    """If what happens now, which records are lost; why that is so, and since when. dangers: alike
+    but for their offsets."""
+    danger = dangers[0]
     lost = "lost" if danger["next_leader"] is not None or danger["holders"] else "gone for good"
-    offsets = offset_range(danger["first_offset"], danger["end_offset"])
-    are = "is" if danger["records"] == 1 else "are"
+    runs = ranges(dangers)
+    where = ", ".join(offset_range(*run) for run in runs[:MOST_RUNS])
+    where += f" and {len(runs) - MOST_RUNS:,} more ranges" if runs[MOST_RUNS:] else ""
+    are = "is" if sum(end - first for first, end in runs) == 1 else "are"
     return (
-        f"if {happens(danger, state, ' now')}, {offsets} {are} {lost} "
+        f"if {happens(danger, state, ' now')}, {where} {are} {lost} "
         f"({CAUSE_WORDS.get(danger['cause'], danger['cause'])}"
         f"{'; so since ' + danger['since'] if danger['since'] else ''})"
     )
