@@ -25,11 +25,13 @@ _OPEN_END = 1 << 62
 
 
 def do_now(answer: dict[str, Any], paths: Sequence[object]) -> list[str]:
-    """At most five lines: without whom nobody leads, what not to start, what is one failure away,
-    how to look at what would be lost, and what then."""
+    """At most six lines: who is to stop before it cuts what others lack, without whom nobody leads,
+    what not to start, what is one failure away, how to look at what would be lost, what then."""
     rows = answer["partitions"]
     where = " ".join(shlex.quote(str(p)) for p in paths) or "PATH"
-    found = [*_needs_election(rows), *_not_yet(rows)]
+    waits = [row for row in rows if row["advice"] == "undecided"]
+    found = [f"{name(row)}: {told}." for row in waits for told in cut_while_waiting(row)]
+    found += [*_needs_election(rows), *_not_yet(rows)]
     alone = _one_failure_away(rows)
     if alone:
         found.append(f"One failure away: {some(alone, '; ')}.")
@@ -43,6 +45,20 @@ def do_now(answer: dict[str, Any], paths: Sequence[object]) -> list[str]:
     if then:
         found.append(f"Then: {then}." if found else f"{then}.")
     return found
+
+
+def cut_while_waiting(row: dict[str, Any]) -> Iterator[str]:
+    """Which brokers, not known to be down, follow a leader that is there, and cut records that it
+    lacks with their next fetch: whoever waits loses these copies."""
+    running = {c["replica"] for c in row["candidates"] if c["runs"]}
+    leader = next((c for c in row["candidates"] if c["replica"] == row["leader"]), None)
+    for copy in leader["copies"] if leader is not None and leader["runs"] else ():
+        at_stake = sorted((*copy["cut_by_first_fetch"], *copy["either"]), key=lambda run: run[0])
+        if copy["replica"] in running and at_stake:
+            yield (
+                f"stop broker {copy['replica']} and copy its directory before you wait: its next "
+                f"fetch from broker {row['leader']} may cut {runs_of_offsets(at_stake)}"
+            )
 
 
 def _needs_election(rows: list[dict[str, Any]]) -> Iterator[str]:

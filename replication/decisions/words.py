@@ -6,6 +6,7 @@ from typing import Any
 from replication.decisions.first_words import (
     PROMISED,
     TIERS,
+    cut_while_waiting,
     do_now,
     promised,
     some,
@@ -188,7 +189,9 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
         )
         yield f"  {OPEN[row['undecided_because']]}"
         yield f"  It would be settled by: {'; '.join(row['settled_by'])}."
-        yield "  Until then wait: no step below destroys anything."
+        first = [*cut_while_waiting(row)]
+        yield from (f"  Before you wait: {each}." for each in first)
+        yield f"  {'Then' if first else 'Until then'} wait: no step below destroys anything."
         yield from _granted(row)
         return
     gone = any(row["lost_under_every_choice"].values())
@@ -212,6 +215,7 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
         yield f"  If broker {n} cannot be had: the same holds of {told}."
     elif not row["as_asked"] and not (_chosen(row)["runs"] and _chosen(row)["log_is_here"]):
         yield f"  Waiting for broker {n} is best: every other choice may lose something more."
+        yield from (f"  Before you wait: {each}." for each in cut_while_waiting(row))
 
 
 def _chosen(row: dict[str, Any]) -> dict[str, Any]:

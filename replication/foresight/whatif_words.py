@@ -55,6 +55,8 @@ def _nothing_told(rows: list[dict[str, Any]]) -> str:
             named[f"{row['topic']}-{row['partition']}"] = None
     lines = ["whatif can tell nothing of this incident:"]
     lines += [f"  {', '.join(named)}: {because}." for because, named in reasons.items()]
+    causes = sorted({row["cause"] for row in rows} - {"unknown"})
+    lines += [f"What prevents such a loss: replication-analyzer explain {c}" for c in causes]
     lines.append(
         "What another setting closes and what it costs: replication-analyzer preflight DESCRIBE "
         "CONFIGS, with the setting as it would be."

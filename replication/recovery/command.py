@@ -26,6 +26,7 @@ from replication.recovery.groups.affected_groups import GROUPS, group_names
 from replication.recovery.groups.affected_transactions import TRANSACTIONS
 from replication.recovery.rows_out import KEYS, RECORDS
 from replication.recovery.sightings import CUT
+from replication.recovery.unpromised import UNPROMISED, unpromised_words
 from replication.reports.do_now import no_keys
 from replication.reports.event_words import offset_range
 from replication.reports.headline import is_open
@@ -94,10 +95,11 @@ def recover(
     with (
         Table(folder, "records", RECORDS) as records,
         Table(folder, "lost_records_keys", KEYS) as keys,
+        Table(folder, "sent_never_promised", UNPROMISED) as unpromised,
         Table(folder, "affected_groups", GROUPS) as groups,
         Table(folder, "affected_transactions", TRANSACTIONS) as transactions,
     ):
-        sinks = Sinks(records, keys, groups, transactions)
+        sinks = Sinks(records, keys, groups, transactions, unpromised)
         result = gather(imported, folded, answer["losses"], sinks)
         unchanged_since(began, result.sources, imported.collection.unpacked.into)
     lines = "".join(json.dumps(m, separators=(",", ":")) + "\n" for m in result.missing)
@@ -112,6 +114,7 @@ def _summary(result: Recovery) -> dict[str, Any]:
         "held_back": dict(sorted(result.why_held_back.items())),
         "records_written": result.records,
         "keys_written": result.keys,
+        "sent_never_promised": len(result.unpromised),
         "groups_hurt": len(group_names(result.groups)) if result.groups_are_known else None,
         "transactions_hurt": result.transactions,
         "partitions": result.partitions,
@@ -146,6 +149,7 @@ def _lines(result: Recovery, answer: dict[str, Any], folder: Path) -> Iterator[s
         clients, times = zip(*result.without_key, strict=True)
         lacking = counted(len(clients), "lost record")
         yield f"Without a key, {lacking}: {no_keys(clients, times)}."
+    yield from unpromised_words(result.unpromised)
     if result.groups:
         hurt = counted(len(group_names(result.groups)), "consumer group")
         yield f"Hurt: {hurt}; affected_groups.jsonl says how."

@@ -26,6 +26,7 @@ from replication.recovery.moments import last_leader, log_of
 from replication.recovery.newest_values import Newest
 from replication.recovery.rows_out import key_rows, record_row
 from replication.recovery.sightings import last_seen
+from replication.recovery.unpromised import unpromised
 
 # Under which leader the records are missing, and how many of those found each broker's log holds.
 UNDER = ("leader", "leader_epoch", "log_end_offset", "parts_at", "had_by")
@@ -43,19 +44,20 @@ class Sink(Protocol):
 
 @dataclass(slots=True)
 class Sinks:
-    """Where rows go: those of RECORDS, KEYS, GROUPS and TRANSACTIONS."""
+    """Where rows go: those of RECORDS, KEYS, GROUPS and TRANSACTIONS; UNPROMISED if wanted."""
 
     records: Sink
     keys: Sink
     groups: Sink
     transactions: Sink
+    unpromised: Sink | None = None
 
 
 @dataclass(slots=True)
 class Recovery:
     """What came of it, counted by offsets of the ledger. missing: ranges that no copy gave.
-    without_key: (client, when it was told) of what no key is known of. sources: the files that
-    records were looked for in."""
+    without_key: (client, when it was told) of what no key is known of. unpromised: rows of
+    UNPROMISED. sources: the files that records were looked for in."""
 
     partitions: list[dict[str, Any]] = field(default_factory=list)
     missing: list[dict[str, Any]] = field(default_factory=list)
@@ -64,6 +66,7 @@ class Recovery:
     records: int = 0
     keys: int = 0
     without_key: list[tuple[str, str | None]] = field(default_factory=list)
+    unpromised: list[dict[str, Any]] = field(default_factory=list)
     groups: list[dict[str, Any]] = field(default_factory=list)
     transactions: int = 0
     groups_are_known: bool = True
@@ -175,6 +178,11 @@ def _search(
                     sinks.keys.add(key)
                     if key["payload_id"] is None:
                         result.without_key.append((key["client"], key["acknowledged_at"]))
+    if sinks.unpromised is not None:
+        log, may_compact = search.leader_spans, search.may_compact
+        for sent in unpromised(partition, led, log, may_compact=may_compact):
+            sinks.unpromised.add(sent)
+            result.unpromised.append(sent)
     result.notes += [partition.shown(note) for note in search.reader.notes]
     result.sources |= files_of(search.copies)
     return events, {partition.shown(c.path) for c in with_records(search.copies)}, had_by

@@ -7,7 +7,7 @@ from typing import Any
 
 from replication.protocol.judgement.judge import PartitionAnswer
 from replication.reports.assumption_words import assumptions_of
-from replication.reports.headline import headline, headline_more
+from replication.reports.headline import headline, headline_more, partitions_undecided
 from replication.reports.inventory_words import zone_is_known
 from replication.reports.safe_text import plain_json
 
@@ -49,6 +49,7 @@ def assemble(
     made["assumptions"] = assumptions_of(made)
     made["headline"] = headline(made)
     made["headline_more"] = headline_more(made)
+    made["partitions_undecided"] = partitions_undecided(made)
     return made
 
 

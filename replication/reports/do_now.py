@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from replication.reports.danger_words import happens
+from replication.reports.danger_words import alike, happens, ranges
 from replication.reports.loss_words import badness, keep_safe
 from replication.reports.natural import natural
 from replication.reports.safe_text import escaped
-from replication.reports.vocabulary import name, offsets
+from replication.reports.vocabulary import name, runs_of_offsets
 
 # What a loss is worth looking at for: it is not back, and not merely in danger.
 GONE = ("lost", "recoverable", "undetermined")
@@ -23,12 +23,20 @@ def sends_to_decide(answer: dict[str, Any]) -> bool:
 
 def leaderless_in(answer: dict[str, Any]) -> list[dict[str, Any]]:
     """The partitions that a leader has to be chosen for: of those whose elections are known, where
-    none is recorded as the leader, and whoever led last may have stopped."""
+    none is recorded as the leader, and whoever led last may have stopped, or the leader has."""
     return [
         p
         for p in answer["partitions"]
-        if p["leader"] is None and p["elections"] and not _leads_still(p)
+        if p["elections"]
+        and (has_stopped(p, p["leader"]) if p["leader"] is not None else not _leads_still(p))
     ]
+
+
+def has_stopped(partition: dict[str, Any], broker: int) -> bool:
+    """Whether a broker is known to have stopped, by its lines or its directory."""
+    return any(
+        r["replica"] == broker and r["stopped"] is True for r in partition.get("replicas", ())
+    )
 
 
 def _leads_still(partition: dict[str, Any]) -> bool:
@@ -59,13 +67,16 @@ def do_now(answer: dict[str, Any]) -> list[str]:
         named = f"{name(leaderless[0])}{_more(leaderless)}"
         # An empty ISR is recorded: then there is none. Else it may be that none is told.
         none = all(p["isr"] == [] for p in leaderless)
-        why = f"{named} has no leader" if none else f"no leader of {named} is known"
+        down = all(p["leader"] is not None for p in leaderless)
+        why = f"the leader of {named} is down" if down else f"no leader of {named} is known"
+        why = f"{named} has no leader" if none else why
         lines.append(f"Start no broker before you have seen the plan: {why}.")
     if dangers:
-        first = dangers[0]
-        at = offsets(first["first_offset"], first["end_offset"])
+        groups = alike(dangers)
+        first = groups[0][0]
+        at = runs_of_offsets(ranges(groups[0]))
         how = _how(answer, first)
-        lines.append(f"One failure away: {name(first)} {at}, if {how}{_more(dangers)}.")
+        lines.append(f"One failure away: {name(first)} {at}, if {how}{_more(groups)}.")
     if lost:
         # Of what is lost for good nobody looks for copies.
         kept_somewhere = [x for x in lost if x["surviving_copies"] or x["status"] != "lost"]
@@ -77,7 +88,8 @@ def do_now(answer: dict[str, Any]) -> list[str]:
             how = _whose(lost, owned)
         lines.append(f"{what}: {how}")
     if decide:
-        lines.append("The plan, whom to start first: replication-analyzer decide PATH")
+        what = "The plan, whom to start first" if leaderless else "Whether another is to lead"
+        lines.append(f"{what}: replication-analyzer decide PATH")
     return lines
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import Registration, State
+from replication.reports.inventory_words import moment
 
 ELECTION_WORDS = {
     "initial": "the first leader",
@@ -96,6 +97,8 @@ def brokers(numbers: Iterable[int]) -> str:
 def sentence(event: ev.Event, before: State) -> str:
     """What happened, given the state just before it; one sentence, present tense."""
     words = WORDS[type(event.fact)](event.fact, before)
+    if isinstance(event.fact, ev.ReplicaStopped) and event.fact.reason == "process_crash":
+        words = _crashed(event, event.fact.replica, before) or words
     return words[:1].upper() + words[1:] + "."
 
 
@@ -189,6 +192,17 @@ def _started(fact: ev.ReplicaStarted, before: State) -> str:
 def _stopped(fact: ev.ReplicaStopped, before: State) -> str:
     left = "" if fact.log_end_offset is None else f"; its log ends at {fact.log_end_offset}"
     return f"broker {fact.replica} {STOP_WORDS.get(fact.reason, 'stops')}{left}"
+
+
+def _crashed(event: ev.Event, broker: int, before: State) -> str | None:
+    """A crash that the next start alone tells, by its first line: between which lines it happened;
+    None where something else tells the crash."""
+    if event.source is None or event.source.line is None:
+        return None
+    lines = (s for s in reversed(before.story.own.get(broker, ())) if s.kind != "copy")
+    last = next((s.observed_at for s in lines if s.observed_at is not None), None)
+    after = "before" if last is None else f"between its line of {moment(last)} and"
+    return f"broker {broker} crashed {after} this one, the first of its next start"
 
 
 def _leads(fact: ev.BecameLeader, before: State) -> str:

@@ -70,6 +70,11 @@ def undecided(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return [v for v in answer["verdicts"] if is_open(v) and matters(v)]
 
 
+def partitions_undecided(answer: dict[str, Any]) -> int:
+    """In how many partitions something that matters is not decided."""
+    return len(_partitions(undecided(answer)))
+
+
 def why_open(verdict: dict[str, Any]) -> str:
     """Why a verdict is not decided; of one that is violated, where it is not decided besides."""
     told = verdict["histories"]
@@ -77,10 +82,14 @@ def why_open(verdict: dict[str, Any]) -> str:
         return str(verdict["reason"])
     first, end = told["first_offset"], told["end_offset"]
     where = f"from offset {first} on" if end is None else offsets(first, end)
-    kept, broken = (side[0].lower() + side[1:] for side in sides(verdict["invariant"]))
+    kept, broken = (side[0].lower() + side[1:] for side in sides(verdict))
+    beside = (
+        "where a record is lost in both"
+        if told.get("lost_in_both")
+        else "beside what is shown above"
+    )
     return (
-        f"{where}, beside what is shown above: two histories fit the evidence; in one {kept}, in "
-        f"the other {broken}"
+        f"{where}, {beside}: two histories fit the evidence; in one {kept}, in the other {broken}"
     )
 
 
@@ -98,13 +107,13 @@ def _first_words(answer: dict[str, Any]) -> tuple[str, list[str]]:
     open_questions = undecided(answer)
     damaged = _damage(answer)
     if damaged is not None:
-        more = len(_partitions(open_questions))
+        more = partitions_undecided(answer)
         head, clauses, left = damaged
         head, more_left = _fitted(head, "; ", [*clauses, *([_cannot(more)] if more else [])])
         return f"{head[:1].upper()}{head[1:]}", [*left, *more_left]
     partitions = counted(len(answer["partitions"]), "partition")
     if open_questions:
-        which = len(_partitions(open_questions))
+        which = partitions_undecided(answer)
         head = f"CANNOT TELL whether anything is lost in {which:,} of {partitions}"
         return _with_why(head, _cut_below(answer, open_questions), open_questions[0]), []
     if not answer["partitions"]:

@@ -25,7 +25,7 @@ def two_histories_text(verdict: dict[str, Any]) -> str:
     lines = [
         f"{name(verdict)}, {what}: two histories fit the evidence at {where}.",
         "",
-        _row("", *(side.upper() for side in sides(verdict["invariant"]))),
+        _row("", *(side.upper() for side in sides(verdict))),
     ]
     for number in sorted({t["leader_epoch"] for t in (*told["kept"], *told["broken"])}):
         kept = [t["words"] for t in told["kept"] if t["leader_epoch"] == number]

@@ -239,10 +239,8 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
     also = "It may be that" if first["cause"] == "unknown" else "Also:"
     lines += [f"  {also} {CAUSE_WORDS[extra]}." for extra in first["contributing"]]
     lines.append(f"  {contract_words(first)}")
-    if settings := allowed(details):
-        lines.append(f"  What allowed it: {', '.join(settings)}.")
-    if remedy := not_by_settings_alone(first):
-        lines.append(f"  {remedy}")
+    if helps := what_helps(first, details):
+        lines.append(f"  {helps}")
     lines += [f"  Whose: {whose}." for whose in concerned(details)]
     lines += _copies(rows, details)
     ids = list(dict.fromkeys(r["finding_id"] for r in rows))
@@ -275,14 +273,16 @@ def contract_words(row: dict[str, Any]) -> str:
     return f"{words.removesuffix('.')}: {why_not}."
 
 
-def not_by_settings_alone(row: dict[str, Any]) -> str | None:
-    """Of a loss with a disk: that more members of the ISR do not prevent it, and what does."""
-    if row["cause"] != "storage_loss":
-        return None
-    return (
-        "min.insync.replicas alone does not prevent it: what does, tells replication-analyzer "
-        "explain storage_loss."
-    )
+def what_helps(row: dict[str, Any], details: list[dict[str, Any]]) -> str:
+    """Which settings allowed a loss, and where it is told what prevents it; of one with a disk,
+    that more members of the ISR do not. Nothing where neither is known."""
+    told = [f"what allowed it: {', '.join(settings)}"] if (settings := allowed(details)) else []
+    if row["cause"] == "storage_loss":
+        told.append("min.insync.replicas alone does not prevent it")
+    if row["cause"] != "unknown":
+        told.append(f"what prevents it: replication-analyzer explain {row['cause']}")
+    said = "; ".join(told)
+    return f"{said[:1].upper()}{said[1:]}"
 
 
 def why_of(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> str:

@@ -8,26 +8,29 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from replication.reports.danger_words import ends_when, happens
+from replication.reports.danger_words import alike, ends_when, happens, ranges
 from replication.reports.event_words import brokers, offset_range
-from replication.reports.headline import headline_more, is_open, why_open
-from replication.reports.headline import undecided as open_questions
+from replication.reports.headline import (
+    headline_more,
+    is_open,
+    partitions_undecided,
+    why_open,
+)
 from replication.reports.inventory_words import clock_words, moment
 from replication.reports.loss_words import (
     NO_DETAIL,
-    allowed,
     concerned,
     contract_words,
     details_of,
     divergences_by_replicas,
     events_of,
-    not_by_settings_alone,
+    what_helps,
     why_of,
     with_paths,
 )
 from replication.reports.loss_words import keep_safe as destroying
 from replication.reports.natural import names
-from replication.reports.ranking import DECIDING, Partition, identity_of, records_at_risk
+from replication.reports.ranking import Partition, identity_of, records_at_risk
 from replication.reports.safe_text import escaped
 from replication.reports.vocabulary import CAUSE_WORDS, TIER_WORDS, sides
 
@@ -37,6 +40,8 @@ MOST_ARTICLES = 25
 # Ranges of one event that its article tells one by one.
 MOST_FOLDED = 100
 MOST_UNREADABLE = 50
+# Ranges of offsets that one danger names.
+MOST_RUNS = 5
 
 STATUS_TITLES = {
     "lost": "lost",
@@ -155,27 +160,20 @@ def header(answer: dict[str, Any], title: str) -> str:
 def figures(answer: dict[str, Any]) -> str:
     """The few numbers that sum up the answer."""
 
-    unsure = bool(open_questions(answer))
-
     def total(*statuses: str) -> int:
         return sum(x["records"] for x in answer["losses"] if x["status"] in statuses)
+
+    undecided = partitions_undecided(answer)
 
     def least(*statuses: str) -> str:
         rows = [x for x in answer["losses"] if x["status"] in statuses]
         bounded = any(x["end_offset_bound"] == "at_least" for x in rows)
-        return " (at least)" if rows and (bounded or unsure) else ""
+        return " (at least)" if rows and (bounded or undecided) else ""
 
     gone = ("lost", "undetermined")
     elsewhere = any(x["status"] == "undetermined" for x in answer["losses"])
     gone_words = "records gone from the leader" if elsewhere else "records lost"
     settled = sum(d["status"] == "settled" for d in answer["divergences"])
-    undecided = len(
-        {
-            (v["cluster_id"], v["topic"], v["topic_id"], v["partition"])
-            for v in answer["verdicts"]
-            if is_open(v) and v["invariant"] in DECIDING
-        }
-    )
     cells = [
         ("lost", total(*gone), gone_words, "bad", least(*gone)),
         (
@@ -214,22 +212,26 @@ def in_danger(answer: dict[str, Any]) -> int:
 def one_failure_away(ranked: list[Partition]) -> str:
     """What one more failure would cost, and what ends the danger; Do now has the first of them."""
     items = [
-        f"{partition.label}: {_what_is_lost(d, partition.state)}. "
-        f"{ends_when(d, partition.state, partition.divergences)} "
-        f"After that: {d['one_more_failure']}."
+        f"{partition.label}: {_what_is_lost(rows, partition.state)}. "
+        f"{ends_when(rows[0], partition.state, partition.divergences)} "
+        f"After that: {rows[0]['one_more_failure']}."
         for partition in ranked
-        for d in partition.at_risk
+        for rows in alike(partition.at_risk, partition.divergences)
     ]
     return _aside("One failure away", items, ' id="danger"')
 
 
-def _what_is_lost(danger: dict[str, Any], state: dict[str, Any]) -> str:
-    """If what happens now, which records are lost; why that is so, and since when."""
+def _what_is_lost(dangers: list[dict[str, Any]], state: dict[str, Any]) -> str:
+    """If what happens now, which records are lost; why that is so, and since when. dangers: alike
+    but for their offsets."""
+    danger = dangers[0]
     lost = "lost" if danger["next_leader"] is not None or danger["holders"] else "gone for good"
-    offsets = offset_range(danger["first_offset"], danger["end_offset"])
-    are = "is" if danger["records"] == 1 else "are"
+    runs = ranges(dangers)
+    where = ", ".join(offset_range(*run) for run in runs[:MOST_RUNS])
+    where += f" and {len(runs) - MOST_RUNS:,} more ranges" if runs[MOST_RUNS:] else ""
+    are = "is" if sum(end - first for first, end in runs) == 1 else "are"
     return (
-        f"if {happens(danger, state, ' now')}, {offsets} {are} {lost} "
+        f"if {happens(danger, state, ' now')}, {where} {are} {lost} "
         f"({CAUSE_WORDS.get(danger['cause'], danger['cause'])}"
         f"{'; so since ' + danger['since'] if danger['since'] else ''})"
     )
@@ -318,10 +320,8 @@ def _event(
     for extra in first["contributing"]:
         facts.append(f" {also} that {escaped(CAUSE_WORDS[extra])}.")
     facts.append(f" {escaped(contract_words(first))}")
-    if settings := allowed(details):
-        facts.append(f" What allowed it: {escaped(', '.join(settings))}.")
-    if remedy := not_by_settings_alone(first):
-        facts.append(f" {escaped(remedy)}")
+    if helps := what_helps(first, details):
+        facts.append(f" {escaped(helps)}.")
     facts.append("</p>")
     facts += [f"<p>Whose: {escaped(whose)}.</p>" for whose in concerned(details)]
     if several:
@@ -518,7 +518,7 @@ def _two_histories(verdict: dict[str, Any]) -> str:
     if not told:
         return ""
     part = (told["part_at"] or {}).get("leader_epoch")
-    heads = "".join(f"<th scope=col>{side}</th>" for side in sides(verdict["invariant"]))
+    heads = "".join(f"<th scope=col>{side}</th>" for side in sides(verdict))
     rows = []
     for number in sorted({t["leader_epoch"] for t in (*told["kept"], *told["broken"])}):
         cells = "".join(

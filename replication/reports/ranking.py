@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replication.protocol.judgement.bounded import Identity
+from replication.reports.headline import is_open, matters
 from replication.reports.natural import natural
 from replication.reports.safe_text import plain
 
@@ -12,7 +13,6 @@ from replication.reports.safe_text import plain
 CLASSES = (
     "lost", "diverged", "recoverable", "at_risk", "broken", "recovered", "undecided", "fine",
 )  # fmt: skip
-DECIDING = ("committed_records_survive", "log_matching")
 STATUS_CLASS = {
     "lost": "lost",
     "undetermined": "lost",
@@ -45,6 +45,11 @@ class Partition:
         return sum(x["records"] for x in self.losses if x["status"] in statuses)
 
     @property
+    def undecided(self) -> bool:
+        """Whether something that matters is not decided."""
+        return any(is_open(v) and matters(v) for v in self.verdicts)
+
+    @property
     def damage(self) -> str:
         """The worst of CLASSES that applies."""
         found = {STATUS_CLASS[x["status"]] for x in self.losses}
@@ -55,8 +60,8 @@ class Partition:
         for verdict in self.verdicts:
             if verdict["verdict"] == "VIOLATED":
                 found.add("broken")
-            elif verdict["verdict"] == "UNKNOWN" and verdict["invariant"] in DECIDING:
-                found.add("undecided")
+        if self.undecided:
+            found.add("undecided")
         return next((c for c in CLASSES if c in found), "fine")
 
 
@@ -135,6 +140,6 @@ def damage_words(partition: Partition) -> str:
     if not parts:
         broken = [v["invariant"] for v in partition.verdicts if v["verdict"] == "VIOLATED"]
         parts = [f"{name} broken" for name in broken]
-    if not parts:
-        return "not fully decided" if partition.damage == "undecided" else "nothing wrong"
-    return "; ".join(parts)
+    if partition.undecided:
+        parts.append("not fully decided")
+    return "; ".join(parts) or "nothing wrong"

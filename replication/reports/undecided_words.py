@@ -6,6 +6,7 @@ Unclean elections, older copies that alone hold records, the last leaders, and w
 from typing import Any
 
 from replication.protocol.ground.events import UNCLEAN_KINDS
+from replication.reports.do_now import has_stopped
 from replication.reports.headline import counted, undecided
 from replication.reports.natural import names, of_partition
 from replication.reports.vocabulary import runs_of_offsets
@@ -73,7 +74,9 @@ def _state(p: dict[str, Any]) -> str:
     if p["leader"] is not None:
         since = f" in leader epoch {p['leader_epoch']}" if p["leader_epoch"] is not None else ""
         isr = f", ISR {', '.join(map(str, p['isr']))}" if p["isr"] else ""
-        told.append(f"broker {p['leader']} leads{since}{isr}")
+        down = has_stopped(p, p["leader"])
+        told.append(f"broker {p['leader']} {'led last' if down else 'leads'}{since}{isr}")
+        told += ["it has stopped"] if down else []
     for r in p["replicas"]:
         ends = (("log end", r["log_end_offset"]), ("high watermark", r["high_watermark"]))
         known = [f"{what} {offset}" for what, offset in ends if offset is not None]

@@ -39,6 +39,12 @@ CAUSE_WORDS = {
     "log_dir_failure": "a log directory failed",
     "unknown": "the cause is not known",
 }
+# Of which records it is asked whether one is lost, where some record is lost in any case.
+PROMISED = {
+    "committed_records_survive": "committed record",
+    "acknowledged_records_survive": "record that a producer was told of",
+    "consumed_records_survive": "record that a consumer was given",
+}
 CONTRACT_WORDS = {
     "broken": "Kafka had promised to keep them.",
     "not_promised": "Kafka's settings here did not promise to keep them.",
@@ -69,8 +75,11 @@ def name(row: dict[str, Any]) -> str:
     return f"{row['topic']}-{row['partition']}"
 
 
-def sides(invariant: str) -> tuple[str, str]:
+def sides(verdict: dict[str, Any]) -> tuple[str, str]:
     """What the two histories behind an UNKNOWN come to; the one that keeps the invariant first."""
-    if invariant == "log_matching":
+    if verdict["invariant"] == "log_matching":
         return "The replicas agree", "Two replicas differ"
-    return "Nothing is lost", "A record is lost"
+    if not verdict["histories"].get("lost_in_both"):
+        return "Nothing is lost", "A record is lost"
+    which = PROMISED[verdict["invariant"]]
+    return f"No {which} is lost", f"A {which} is lost"

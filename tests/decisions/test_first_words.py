@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from replication.decisions.first_words import TIERS, do_now, promised
+from replication.decisions.words import _advice
 
 
 def candidate(replica: int, *ranges: tuple[int, int | None]) -> dict[str, Any]:
@@ -80,3 +83,25 @@ def test_where_there_is_an_order_of_starts_it_is_said() -> None:
         "steps: this call again with --elect 3 or --elect 1.",
         "Then: t-4: start the brokers in any order.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("fetches", "leads", "cuts", "told"),
+    [(True, True, "cut_by_first_fetch", True), (True, True, "either", True),
+     (False, True, "either", False), (True, False, "either", False),
+     (True, True, "kept_and_diverging", False)],
+)  # fmt: skip
+def test_nobody_is_told_to_wait_beside_a_fetcher_that_cuts_the_last_copy(
+    fetches: bool, leads: bool, cuts: str, told: bool
+) -> None:
+    none = {"cut_by_first_fetch": [], "kept_and_diverging": [], "either": []}
+    leader = {**candidate(1, (29, 61)), "runs": leads, "log_is_here": True}
+    leader["copies"] = [{"replica": 2, **none, cuts: [(29, 61)]}]
+    follower = {**candidate(2), "runs": fetches, "log_is_here": True}
+    of = row(0, "undecided", leader, follower, leader=1, ranking=[2, 1], assuming=[])
+    of |= {"undecided_because": "histories_differ", "settled_by": ["a log"]}
+    at_once = "stop broker 2 and copy its directory before you wait: its next fetch from broker 1"
+    assert (said([of])[0] == f"t-0: {at_once} may cut offsets 29..60.") is told
+    lines = [*_advice(of)]
+    assert any(at_once in line for line in lines) is told
+    assert ("  Until then wait: no step below destroys anything." in lines) is not told

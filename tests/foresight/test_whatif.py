@@ -180,3 +180,4 @@ def test_where_nothing_can_be_told_it_is_said_why_in_one_line(
     assert told[0] == "whatif can tell nothing of this incident:"
     assert sum("broker 7 has no replica here" in line for line in told) == 1
     assert any("preflight" in line for line in told)
+    assert "What prevents such a loss: replication-analyzer explain unclean_election" in told

@@ -283,6 +283,7 @@ def test_a_hostile_topic_leads_nowhere(tmp_path: Path, capsys: pytest.CaptureFix
         "records.jsonl", "records.parquet", "lost_records_keys.jsonl", "lost_records_keys.parquet",
         "not_recovered.jsonl", "summary.json", "affected_groups.jsonl", "affected_groups.parquet",
         "affected_transactions.jsonl", "affected_transactions.parquet",
+        "sent_never_promised.jsonl", "sent_never_promised.parquet",
     }  # fmt: skip
     assert {p.name for p in tmp_path.iterdir()} == {"a"}
     assert {p.name for p in (tmp_path / "a").iterdir()} == {"b"}

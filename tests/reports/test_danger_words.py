@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 from replication.reports.danger_words import ends_when, happens
+from replication.reports.do_now import do_now
+from replication.reports.page_words import one_failure_away
+from replication.reports.ranking import Partition
 
 DANGER: dict[str, Any] = {
     "failure": "leader_stops", "failures": ["broker 2 stops"], "broker": 2, "next_leader": 4,
@@ -51,3 +54,25 @@ def test_who_holds_another_record_there_fetches_none() -> None:
 )
 def test_a_difference_elsewhere_or_of_others_changes_nothing(none: list[dict[str, Any]]) -> None:
     assert ends_when(DANGER, replicas(False), none) == DANGER["ends_when"]
+
+
+def test_dangers_that_differ_in_their_offsets_alone_are_one_paragraph_and_one_of_so_many() -> None:
+    place = {"cluster_id": "c", "topic": "t", "topic_id": None, "partition": 0}
+    common = {
+        **place, **DANGER, "cause": "storage_loss", "since": None, "holders": [4], "over": False,
+        "one_more_failure": "no copy is left", "ends_when": "Safe again once broker 4 is back.",
+    }  # fmt: skip
+    runs = [(n, n + 1 + n % 2) for n in range(0, 52, 2)]
+    rows = [{**common, "first_offset": a, "end_offset": b, "records": b - a} for a, b in runs]
+    rows += [{**row, "failures": ["broker 3 stops"]} for row in rows[:1]]
+    state = {**place, **replicas(False, False), "leader": 2, "elections": []}
+    partition = Partition(0, state, at_risk=rows, label="t-0")
+    html = one_failure_away([partition])
+    assert html.count("<li>") == 2
+    assert "offset 0, offset 2, offset 4, offset 6, offset 8 and 21 more ranges are lost" in html
+    answer = {"losses": [], "divergences": [], "at_risk": rows, "partitions": [state]}
+    (said,) = do_now(answer)
+    assert said.endswith("(and 1 more).")
+    # One that ends otherwise is told by itself: there the next leader holds another record.
+    differing = Partition(0, state, at_risk=rows, divergences=different("settled", 40), label="t-0")
+    assert one_failure_away([differing]).count("<li>") == 3

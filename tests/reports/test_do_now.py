@@ -1,8 +1,16 @@
 """What somebody is told to do first: at most four lines, and only where something is to be done."""
 
+import json
+import shutil
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from replication.cli import main
 from replication.reports.do_now import do_now, do_now_html, do_now_text
+
+INCIDENTS = Path(__file__).parents[1] / "incidents"
 
 QUIET: dict[str, Any] = {
     "losses": [],
@@ -28,6 +36,7 @@ DANGER = {
     "end_offset": 10,
     "failures": ["broker 1 comes back with an emptied directory"],
 }
+OTHER = {**DANGER, "failures": ["broker 2 comes back with an emptied directory"]}
 
 
 def test_nothing_to_do_is_not_told() -> None:
@@ -39,7 +48,7 @@ def test_nothing_to_do_is_not_told() -> None:
 
 def test_four_lines_say_what_to_keep_what_is_in_danger_who_has_it_and_where_the_plan_is() -> None:
     nobody = [{"topic": "t", "partition": 0, "leader": None, "isr": [], "elections": [{}]}]
-    answer = {**QUIET, "losses": [LOSS], "at_risk": [DANGER, DANGER], "partitions": nobody}
+    answer = {**QUIET, "losses": [LOSS], "at_risk": [DANGER, OTHER], "partitions": nobody}
     assert do_now(answer) == [
         "Restart nothing before it is copied: broker 2's copy of t-0 offsets 10..11 is destroyed "
         "when broker 2 follows broker 1.",
@@ -74,6 +83,30 @@ def test_a_leader_whose_own_lines_go_on_needs_no_plan() -> None:
     # Of a leader that others' lines alone name nothing tells that it runs.
     others = [{"replica": 2, "stopped": False}]
     assert len(do_now({**QUIET, "partitions": [{**led, "replicas": others}]})) == 2
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in INCIDENTS.iterdir() if p.is_dir()))
+def test_by_logs_alone_no_stopped_broker_leads_and_a_plan_is_where_one_is_said_to_be(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left_out = shutil.ignore_patterns("disk*", "metadata*", "acks*", "*.json")
+    shutil.copytree(INCIDENTS / name, tmp_path, ignore=left_out, dirs_exist_ok=True)
+    down = {
+        int(log.parent.name.removeprefix("broker-"))
+        for log in tmp_path.glob("broker-*/server.log")
+        if any("shut down completed" in line for line in log.read_text().splitlines()[-2:])
+    }
+    main(["diagnose", str(tmp_path), "--format", "json"])
+    answer = json.loads(capsys.readouterr().out)
+    main(["diagnose", str(tmp_path)])
+    told = capsys.readouterr().out
+    assert not [n for n in down if f"broker {n} leads" in told]
+    stopped = {r["replica"] for p in answer["partitions"] for r in p["replicas"] if r["stopped"]}
+    led = {p["leader"] for p in answer["partitions"] for r in p["replicas"]}
+    assert down & led <= stopped
+    main(["decide", str(tmp_path)])
+    decided = capsys.readouterr().out.lower()
+    assert "The plan, whom to start first" not in told or "nothing to decide" not in decided
 
 
 def test_names_of_the_evidence_are_escaped_on_the_page() -> None:

@@ -1,6 +1,7 @@
 """The first sentence: never more than is shown, and what would tell the rest."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,20 @@ from replication.cli import main
 from replication.protocol.histories.assumptions import ASSUMPTIONS
 from replication.reports import words
 from replication.reports.answer import undecided_beside_the_table
+from replication.reports.explained_words import explained
 from replication.reports.headline import (
     MOST_WORDS,
     headline,
     headline_more,
     how_to_get,
     what_settles,
+    why_open,
 )
+from replication.reports.history_words import two_histories_text
 from replication.reports.inventory_words import span_of
 from replication.reports.line_words import sentence
 from replication.reports.loss_words import loss_text, name_clients, why, why_of
+from replication.reports.vocabulary import CAUSE_WORDS
 
 INCIDENTS = Path(__file__).parents[1] / "incidents"
 PLACE = {"cluster_id": "c", "topic": "t", "topic_id": None, "partition": 0}
@@ -224,7 +229,8 @@ def test_losses_of_one_event_are_one_paragraph() -> None:
         "    t-0 offsets 5..7, acknowledged with acks=all",
         "    t-0 offset 9, acknowledged with acks=all",
     ]
-    assert "  What allowed it: unclean.leader.election.enable=true." in text
+    allows = "  What allowed it: unclean.leader.election.enable=true; what prevents it: "
+    assert f"{allows}replication-analyzer explain unclean_election" in text
     assert sum(line.startswith("  Why:") for line in text) == 1
 
 
@@ -347,7 +353,18 @@ def test_a_setting_that_concerns_some_ranges_says_so() -> None:
         answer(losses=rows, details=(detail(), detail(finding_id="g", allowed_by=acks)))
     )
 
-    assert "  What allowed it: acks=1 (some of them)." in text
+    assert any(line.startswith("  What allowed it: acks=1 (some of them); what") for line in text)
+
+
+@pytest.mark.parametrize("cause", [c for c in CAUSE_WORDS if c != "unknown"])
+def test_each_loss_names_the_page_that_tells_what_prevents_it(cause: str) -> None:
+    (told,) = [x for x in loss_text(answer(losses=(loss(cause=cause),))) if " prevents it: " in x]
+    word = told.rpartition("replication-analyzer explain ")[2]
+    assert "prevented by" in (explained(word) or "")
+
+
+def test_of_a_loss_of_unknown_cause_no_page_is_named() -> None:
+    assert not any("prevents" in x for x in loss_text(answer(losses=(loss(cause="unknown"),))))
 
 
 def test_topics_of_one_name_are_told_apart() -> None:
@@ -436,3 +453,43 @@ def test_times_of_the_ledger_are_read_with_a_zone_and_without(zone: str) -> None
         made = answer(losses=(loss(tier="committed", **when),), details=(detail(),))
         name_clients(made, [Ack("p", ts)])
         assert len(made["loss_details"][0]["by_client"]) == told
+
+
+def captured(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], leave: str) -> Any:
+    """The answer of a kept incident without what is named so, and its page."""
+    taken = tmp_path / "incident"
+    shutil.copytree(INCIDENTS / name, taken, ignore=shutil.ignore_patterns(leave, "truth.json"))
+    main(["diagnose", str(taken), "--format", "json", "--report", str(tmp_path / "page.html")])
+    return json.loads(capsys.readouterr().out), (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "leave"),
+    [
+        ("unclean_election__4.1.1__trace", "disk*"),
+        ("newest_leader_epoch_elected__4.3.0", "disk*"),
+        ("chaos__4.1.1__seed2", "broker-1"),
+        ("chaos__4.1.1__seed2", "acks.jsonl"),
+        ("same_epoch_power_loss__1.1.1", "broker-2"),
+    ],
+)
+def test_one_count_of_what_is_undecided_and_no_offset_is_told_both_ways(
+    name: str, leave: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, page = captured(name, tmp_path, capsys, leave)
+    said = " ".join([made["headline"], *made["headline_more"]])
+    told = re.search(r"(?i:cannot tell) .*?(\d+) (?:of \d+ )?partition", said)
+    number = made["partitions_undecided"]
+    assert (int(told[1]) if told else 0) == number
+    assert re.search(rf'id="figure-undecided" class="\w+"><b>{number}</b>', page)
+    for v in made["verdicts"]:
+        both = v["histories"]
+        rows = [x for x in made["losses"] if x["status"] != "recovered"] if both else []
+        meet = any(
+            x["first_offset"] < both["end_offset"] and both["first_offset"] < x["end_offset"]
+            for x in rows
+        )
+        assert not meet or v["invariant"] == "log_matching" or both["lost_in_both"], v["invariant"]
+        if both and both["lost_in_both"]:
+            assert "the record is kept" not in v["reason"]
+            assert "nothing is lost" not in f"{why_open(v)} {two_histories_text(v)}".lower()

@@ -234,7 +234,7 @@ def test_one_election_that_cost_many_partitions_is_one_article() -> None:
     article = text.partition("<article ")[2].partition("</article>")[0]
     assert "<h3><span class=name>64 partitions</span>: " in article
     assert article.count("<p class=lead>Proof</p>") == len(answer["losses"])
-    assert "What allowed it: unclean.leader.election.enable=true." in article
+    assert "What allowed it: unclean.leader.election.enable=true; what prevents it: " in article
 
 
 def test_one_partition_with_very_many_events_keeps_its_proofs() -> None:

@@ -148,6 +148,9 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
             fact = ev.ReplicaStarted(broker, None, None, None, role.clean, role.version)
         if fact is not None:
             yield Step(line.kind, fact, line.at, source)
+    if role.stopped == "clean" and not any(c.broker == broker for c in evidence.copies):
+        # A copy tells it better: of what the broker left.
+        yield _stop(broker, lines[-1], role)
 
 
 def _stop(broker: int, start: LogLineFact, role: _Role) -> Step:

@@ -4,17 +4,20 @@ HOLDS where every history keeps the promise at every offset, VIOLATED where ever
 at one, UNKNOWN with two histories else.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
+from replication.protocol.histories.stretches import Stretch
 from replication.protocol.judgement.declared_gaps import unplaced
 from replication.protocol.judgement.loss import Loss
-from replication.protocol.judgement.questions import ACKNOWLEDGED, COMMITTED
+from replication.protocol.judgement.questions import ACKNOWLEDGED, COMMITTED, CONSUMED
 from replication.protocol.judgement.reference import what_is_missing
 from replication.protocol.judgement.settling import artefacts
 from replication.protocol.judgement.two_histories import TwoHistories, two_histories, words
 from replication.protocol.judgement.view import View
 
+PROMISES = (COMMITTED, ACKNOWLEDGED, CONSUMED)
 LACKS_LINES = "no history fits unless lines of a broker are missing (or misread); if they are, "
 
 
@@ -24,6 +27,11 @@ class Promise:
 
     name: str
     records: str
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """How two histories end, one of each kind, where both lose a record all the same."""
+        return f"no {self.records.removeprefix('a ')} is lost", f"{self.records} is lost"
 
 
 def judge_promise(view: View, promise: Promise, rows: list[Loss]) -> Verdict:
@@ -37,7 +45,7 @@ def judge_promise(view: View, promise: Promise, rows: list[Loss]) -> Verdict:
         verdict = violated(name, findings)
         verdict.assuming = min((sorted(a) for _, a in broken), key=lambda a: (len(a), a))
         if fates.undecided(name):
-            verdict.add_open(open_verdict(view, name, "the record is kept", "it is lost"))
+            verdict.add_open(_open_promise(view, promise))
         return verdict
     if not fates.undecided(name):
         not_known = unknown_log(view)
@@ -49,7 +57,21 @@ def judge_promise(view: View, promise: Promise, rows: list[Loss]) -> Verdict:
         verdict = holds(name, f"no history that fits the evidence loses {promise.records}")
         verdict.assuming = sorted(fates.assumed_to_hold(name))
         return verdict
-    return open_verdict(view, name, "the record is kept", "it is lost")
+    return _open_promise(view, promise)
+
+
+def _open_promise(view: View, promise: Promise) -> Verdict:
+    """UNKNOWN, by a run at which some history loses nothing at all. Where there is none, every
+    history loses a record, and which promise it breaks is the question."""
+    name = promise.name
+    lost = {id(fate) for each in PROMISES for fate, _ in view.fates.broken(each)}
+    stretches = [fate.stretch for fate in view.fates.undecided(name) if id(fate) not in lost]
+    if stretches:
+        return open_verdict(view, name, "the record is kept", "it is lost", stretches)
+    verdict = open_verdict(view, name, *promise.sides)
+    if verdict.histories is not None:
+        verdict.histories["lost_in_both"] = True
+    return verdict
 
 
 def unknown_log(view: View) -> tuple[str, list[str]] | None:
@@ -69,9 +91,12 @@ def unknown_log(view: View) -> tuple[str, list[str]] | None:
     return reason, [*dict.fromkeys([artefact, *wanted])]
 
 
-def open_verdict(view: View, name: str, kept: str, broken: str) -> Verdict:
-    """UNKNOWN, with one history of each kind. kept, broken: how they end, in words."""
-    stretches = [fate.stretch for fate in view.fates.undecided(name)]
+def open_verdict(
+    view: View, name: str, kept: str, broken: str, among: Sequence[Stretch] = ()
+) -> Verdict:
+    """UNKNOWN, with one history of each kind. kept, broken: how they end, in words. among: the runs
+    that are not decided; all of them, if there are none."""
+    stretches = among or [fate.stretch for fate in view.fates.undecided(name)]
     contradicted = [s for s in stretches if s.contradicted]
     if contradicted:
         first = contradicted[0]

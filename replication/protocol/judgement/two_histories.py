@@ -64,6 +64,7 @@ class TwoHistories:
         return {
             "first_offset": self.first_offset,
             "end_offset": self.end_offset,
+            "lost_in_both": False,
             "kept": [_row(t) for t in self.kept],
             "broken": [_row(t) for t in self.broken],
             "part_at": None
