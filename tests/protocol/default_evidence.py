@@ -15,7 +15,6 @@ from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span, clipped
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.judgement.judge import answer
 from tests.protocol.judgement.told import told
 
 UNSEEN = -1
@@ -216,11 +215,6 @@ def _as_told(
             leader_epoch=span.leader_epoch,
             content=span.content,
         )
-
-
-def judged(facts: Iterable[ev.Fact]) -> dict[str, str]:
-    """Every invariant's verdict on forensic evidence."""
-    return {v["invariant"]: v["verdict"] for v in answer(folded(facts)).verdicts}
 
 
 def folded(facts: Iterable[ev.Fact], grade: str = "forensic") -> State:
