@@ -25,12 +25,12 @@ from replication.decisions.ranges import Ranges
 from replication.machine.machine_state import World
 from replication.machine.scenario import Story
 from replication.machine.scenario_check import fold_steps
-from replication.machine.scenario_text import parse_command
 from replication.protocol.ground.topic_partition import State
 from tests.protocol.histories import refinement
 from tests.protocol.histories.refinement import rests
 from tests.protocol.histories.true_ends import Record, TrueStory
-from tests.protocol.schedules import NAMES, schedule_machine
+from tests.protocol.schedules import schedule_story
+from tests.protocol.stories import NAMES, tell
 
 Offsets = set[int]
 _TIERS = {
@@ -56,18 +56,12 @@ class Score:
     failures: list[str] = field(default_factory=list)
 
 
-def told(story: Story, *lines: str) -> None:
-    """Commands of a scenario, one after the other."""
-    for line in lines:
-        story.tell(parse_command(line, 1))
-
-
 def left_without_leader(story: Story) -> None:
     """The brokers that lead die one after the other, until nobody is left who may lead."""
     world = story.world
     while world.controller.leader is not None:
         name = world.name(world.controller.leader)
-        told(story, f"crash {name} kind=process", f"fence {name}")
+        tell(story, f"crash {name} kind=process", f"fence {name}")
 
 
 def really(story: Story, candidate: int) -> Real:
@@ -81,14 +75,14 @@ def really(story: Story, candidate: int) -> Real:
     name = world.name(candidate)
     for number in (candidate, *world.brokers):
         if not world.broker(number).running:
-            told(after, f"start {world.name(number)} deliver=no")
+            tell(after, f"start {world.name(number)} deliver=no")
         if number == candidate:
-            told(after, f"elect {name} isr={name} deliver={name}")
+            tell(after, f"elect {name} isr={name} deliver={name}")
     others = [n for n in NAMES if n != name]
-    told(after, *(f"deliver {n}" for n in others))
+    tell(after, *(f"deliver {n}" for n in others))
     held = logs(world)[candidate]
     for _ in range(4):
-        told(after, *(f"fetch {n}" for n in others))
+        tell(after, *(f"fetch {n}" for n in others))
     lost = {tier: {o for o, record in promised[tier] if held.get(o) != record} for tier in TIERS}
     return Real(lost, before, logs(world))
 
@@ -175,7 +169,7 @@ def hold_copies(score: Score, name: str, foretold: Candidate, real: Real, counts
 def leaderless(seed: int, *, down: bool = False) -> Story:
     """A random story up to a moment without a leader. down: every broker has died, some of them
     without power, so that a tail of what was not flushed may be gone."""
-    story = copy.deepcopy(schedule_machine(seed).story)
+    story = copy.deepcopy(schedule_story(seed))
     left_without_leader(story)
     if down:
         world = story.world
@@ -186,7 +180,7 @@ def leaderless(seed: int, *, down: bool = False) -> Story:
             end = broker.log.log_end_offset
             left = max(broker.log.log_start_offset, end - chance.choice((0, 0, 1, 2)))
             how = "kind=process" if left == end else f"kind=power to={left}"
-            told(story, f"crash {world.name(number)} {how}")
+            tell(story, f"crash {world.name(number)} {how}")
     return story
 
 

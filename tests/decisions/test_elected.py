@@ -11,7 +11,7 @@ from replication.protocol.judgement.risk_rows import present_row
 from tests.decisions import chosen
 from tests.decisions.elected import Score, compare
 from tests.protocol.judgement.danger_stories import folded
-from tests.protocol.schedules import schedule_machine
+from tests.protocol.schedules import schedule_story
 
 
 @pytest.mark.slow
@@ -59,7 +59,7 @@ ENDANGERED = (134, 151, 175, 202, 211, 241, 484, 759)
 
 @pytest.mark.parametrize("seed", ENDANGERED)
 def test_a_danger_names_whom_decide_has_lead_once_it_has_happened(seed: int) -> None:
-    machine = schedule_machine(seed).story.machine
+    machine = schedule_story(seed).machine
     state = folded(machine)
     leader = machine.world.controller.leader
     then = copied(machine)

@@ -5,22 +5,16 @@ import random
 from replication.decisions.answer import Decision, decide
 from replication.machine.scenario import Story
 from replication.machine.scenario_check import fold_steps
-from replication.machine.scenario_text import parse_command
 from replication.protocol.ground.topic_partition import State
 from tests.protocol.default_evidence import evidence, folded, left_by
+from tests.protocol.stories import story_of
 
 A, B, C = 1, 2, 3
-ROWS = ("A* e0  |", "B  e0  |", "C  e0  |")
 
 
 def story(given: str, lines: list[str]) -> Story:
     """The story that commands tell of three empty replicas, of which A leads."""
-    command = parse_command(f"given isr=A,B,C {given}", 1)
-    command.lines = list(enumerate(ROWS, 2))
-    result = Story(command, None, None)
-    for line in lines:
-        result.tell(parse_command(line, 1))
-    return result
+    return story_of(given, *lines)
 
 
 def left(told: Story, *withheld: str) -> State:

@@ -11,11 +11,10 @@ import pytest
 from replication.cli import main
 from replication.foresight.interventions import parsed
 from replication.foresight.whatif import ask
-from replication.machine.scenario import Story
-from replication.machine.scenario_text import parse_command
 from replication.protocol.ground.events import LeadershipRecorded, PartitionDescribed
 from tests.docs.test_answer_schema import closed
 from tests.foresight.fault_scripts import PAIRS, as_events, compare, ledger_of
+from tests.protocol.stories import begun, tell
 
 ROOT = Path(__file__).parents[2]
 INCIDENTS = ROOT / "tests" / "incidents"
@@ -112,15 +111,11 @@ def test_what_was_not_so_is_not_told_otherwise(
 def test_a_forced_election_that_nobody_forces() -> None:
     """The setting forbids unclean elections, and somebody has one made: without it nothing is
     lost, and nobody leads until the last of the ISR is back."""
-    given = "given isr=A,B kafka=3.9.1 controller=kraft unclean=no"
-    command = parse_command(given, 1)
-    command.lines = list(enumerate(["A* e0  |", "B  e0  |"], 2))
-    story = Story(command, None, None)
-    for line in (
-        "isr remove=B", "produce A r0 acks=all", "crash A kind=process", "fence A",
+    story = begun("given isr=A,B kafka=3.9.1 controller=kraft unclean=no", "AB")
+    tell(
+        story, "isr remove=B", "produce A r0 acks=all", "crash A kind=process", "fence A",
         "elect cause=unclean", "start A", "fetch A", "fetch A",
-    ):  # fmt: skip
-        story.tell(parse_command(line, 1))
+    )  # fmt: skip
     events = as_events(story.world, 1)
     losses = ledger_of(events)
     assert len(losses) == 1

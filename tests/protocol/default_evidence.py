@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from replication.machine.machine_state import World
-from replication.protocol.folding.fold import Rejected, apply, new_state
+from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span, clipped
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.judgement.judge import answer
+from tests.protocol.judgement.told import told
 
 UNSEEN = -1
 """A content that no copy holds: of records that were looked for by payload in vain."""
@@ -217,18 +217,6 @@ def _as_told(
         )
 
 
-def judged(facts: Iterable[ev.Fact]) -> dict[str, str]:
-    """Every invariant's verdict on forensic evidence."""
-    return {v["invariant"]: v["verdict"] for v in answer(folded(facts)).verdicts}
-
-
 def folded(facts: Iterable[ev.Fact], grade: str = "forensic") -> State:
     """The state that evidence leads to; facts that the fold refuses are left out."""
-    state = new_state("", "world", "", 0)
-    for number, fact in enumerate(facts):
-        event = ev.Event(str(number), "w", "", "w", "", 0, number, fact, None, grade)
-        try:
-            apply(state, event)
-        except Rejected:
-            continue
-    return state
+    return told(facts, grade, refusing=False)

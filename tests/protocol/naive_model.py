@@ -21,6 +21,18 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 @dataclass
+class Known:
+    """What a leader knows of a follower: its log end, when it was caught up and fetched last."""
+
+    caught_up: int
+    end: int | None = None
+    fetched: int = 0
+    seen: int | None = None
+    sent: int | None = None
+    life: int | None = None
+
+
+@dataclass
 class Replica:
     """A broker and its log: records is offset -> (leader epoch, content)."""
 
@@ -46,7 +58,7 @@ class Replica:
     first_of_term: int = 0
     isr: set[str] = field(default_factory=set)
     wish: set[str] | None = None
-    known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    known: dict[str, Known] = field(default_factory=dict)
     waiting: list[tuple[int, int, int, str, str]] = field(default_factory=list)
     times_led: dict[int, int] = field(default_factory=dict)
 
@@ -93,17 +105,7 @@ class NaiveModel:
         first.role, first.isr, first.checked_against = "leader", set(names), None
         if self.since("2.0.1", "2.1.0"):
             first.cache = [(0, 0)]
-        first.known = {
-            n: {
-                "end": None,
-                "caught_up": self.now,
-                "fetched": 0,
-                "seen": None,
-                "sent": None,
-                "life": None,
-            }
-            for n in names[1:]
-        }
+        first.known = {n: Known(self.now) for n in names[1:]}
         self.terms[(0, names[0])] = 0
 
     # Versions: a change is in a release if its own branch had it by then, or it came earlier.
@@ -217,17 +219,17 @@ class NaiveModel:
             lowest: int | None = leader.end
             for name, k in leader.known.items():
                 member = name in self.counted(leader)
-                near = self.now - k["caught_up"] <= self.lag
+                near = self.now - k.caught_up <= self.lag
                 if self.v >= (3, 6):
-                    near = near or k["end"] == leader.end
+                    near = near or k.end == leader.end
                 outsider = self.v >= (0, 10, 2) and near
                 if self.v >= (3, 6):
                     outsider = outsider and name in self.active
                     if self.kraft:
-                        outsider = outsider and k["life"] == self.replicas[name].life
+                        outsider = outsider and k.life == self.replicas[name].life
                 if member or outsider:
-                    unknown = k["end"] is None or lowest is None
-                    lowest = None if unknown else min(lowest, k["end"])
+                    unknown = k.end is None or lowest is None
+                    lowest = None if unknown else min(lowest, k.end)
             if lowest is not None and lowest > leader.mark:
                 leader.mark = lowest
                 self.promise(leader)
@@ -371,24 +373,24 @@ class NaiveModel:
         if counts and known is not None:
             self.count(leader, f, known)
         later = plain and settings.get("at_once") != "yes" and not answer["records"]
-        if known is not None and known["sent"] is not None and (2, 4) <= self.v < (2, 6):
-            later = later and known["sent"] >= before
+        if known is not None and known.sent is not None and (2, 4) <= self.v < (2, 6):
+            later = later and known.sent >= before
         if self.v >= (1, 0) and not self.since("1.0.2", "1.1.1", "2.0.0"):
             later = True
         answer["mark"] = leader.mark if later else before
         if known is not None:
-            known["sent"] = answer["mark"]
+            known.sent = answer["mark"]
         return answer
 
-    def count(self, leader: Replica, f: Replica, known: dict[str, Any]) -> None:
+    def count(self, leader: Replica, f: Replica, known: Known) -> None:
         if f.end >= leader.end or self.v < (0, 9):
-            known["caught_up"] = max(known["caught_up"], self.now)
-        elif self.v >= (0, 10, 2) and known["seen"] is not None and f.end >= known["seen"]:
-            known["caught_up"] = max(known["caught_up"], known["fetched"])
-        known["seen"] = max(leader.end, known["seen"] or 0)
-        known["fetched"] = self.now
-        known["end"] = f.end
-        known["life"] = f.life
+            known.caught_up = max(known.caught_up, self.now)
+        elif self.v >= (0, 10, 2) and known.seen is not None and f.end >= known.seen:
+            known.caught_up = max(known.caught_up, known.fetched)
+        known.seen = max(leader.end, known.seen or 0)
+        known.fetched = self.now
+        known.end = f.end
+        known.life = f.life
         may = f.name not in self.counted(leader) and f.end >= leader.mark
         if self.since("2.0.1", "2.1.0"):
             may = may and f.end >= leader.first_of_term
@@ -432,7 +434,7 @@ class NaiveModel:
     def decide_now(self, leader: Replica, isr: set[str]) -> None:
         unfit = set(self.names) - self.active
         if self.kraft and self.v >= (3, 5):
-            lives = {n: k["life"] for n, k in leader.known.items() if k["life"] is not None}
+            lives = {n: k.life for n, k in leader.known.items() if k.life is not None}
             unfit |= {n for n, life in lives.items() if life != self.replicas[n].life}
         if self.v >= (3, 3) and isr & unfit:
             leader.wish = None
@@ -820,25 +822,10 @@ class NaiveModel:
         for name in self.names:
             if name == r.name:
                 continue
-            time = self.now if name in self.isr else 0
+            r.known[name] = known = Known(self.now if name in self.isr else 0)
             if name in old:
-                r.known[name] = {
-                    "end": old[name]["end"],
-                    "caught_up": time,
-                    "fetched": time,
-                    "seen": r.end,
-                    "sent": None,
-                    "life": old[name]["life"],
-                }
-            else:
-                r.known[name] = {
-                    "end": None,
-                    "caught_up": time,
-                    "fetched": 0,
-                    "seen": None,
-                    "sent": None,
-                    "life": None,
-                }
+                known.end, known.life = old[name].end, old[name].life
+                known.fetched, known.seen = known.caught_up, r.end
         self.begin_term(r)
         self.move_mark(r)
 
@@ -905,13 +892,13 @@ class NaiveModel:
             gone = set()
             for name in leader.isr - {leader.name}:
                 k = leader.known[name]
-                late = self.now - k["caught_up"] > self.lag
+                late = self.now - k.caught_up > self.lag
                 if self.v < (0, 9):
-                    out = late or (k["end"] is not None and leader.end - k["end"] > 4000)
+                    out = late or (k.end is not None and leader.end - k.end > 4000)
                 elif self.v < (2, 1):
                     out = late
                 else:
-                    out = late and k["end"] != leader.end
+                    out = late and k.end != leader.end
                 if out:
                     gone.add(name)
             if gone:
@@ -919,6 +906,7 @@ class NaiveModel:
         else:
             gone = set(settings["remove"].split(","))
             for name in gone:
-                leader.known[name].update(caught_up=0, fetched=0, seen=None)
+                known = leader.known[name]
+                known.caught_up, known.fetched, known.seen = 0, 0, None
             self.wish(leader, leader.isr - gone)
         self.settle()

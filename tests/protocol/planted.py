@@ -29,7 +29,9 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import EpochEntry
 from replication.protocol.ground.versions import behaviour
 from replication.protocol.judgement.judge import answer
-from tests.protocol.schedules import Machine, Setting, allowed, new_pair, next_command, setting
+from tests.protocol.judgement.told import event
+from tests.protocol.schedules import Setting, allowed, new_pair, next_command, setting
+from tests.protocol.stories import begun, tell
 
 Lines = dict[Any, tuple[ev.Fact, ...]]
 FETCHES = ("", " response=lost", " max=1")
@@ -56,13 +58,13 @@ def schedule(seed: int, length: int = 16) -> tuple[Setting, list[str]]:
     """Commands that make sense, under random settings."""
     chance = random.Random(seed)
     under = setting(chance)
-    machine, naive = new_pair(under)
+    story, naive = new_pair(under)
     lines: list[str] = []
     while len(lines) < length:
         line = next_command(chance, naive, len(lines))
         if allowed(naive, line) and not line.startswith("delete_records"):
             lines.append(line)
-            machine.do(line)
+            tell(story, line)
             naive.do(line)
     for n in range(3):
         # What was done last is told of by what comes after it.
@@ -71,17 +73,16 @@ def schedule(seed: int, length: int = 16) -> tuple[Setting, list[str]]:
         tail += [f"fetch {r.name}" for r in naive.replicas.values() if r.role == "follower"] * 2
         for line in tail:
             lines.append(line)
-            machine.do(line)
+            tell(story, line)
             naive.do(line)
     return under, lines
 
 
 def trace(under: Setting, lines: list[str]) -> tuple[ev.Fact, ...]:
     """What a schedule shows, with a copy of each running broker's epoch cache at its end."""
-    machine = Machine(under)
-    for line in lines:
-        machine.do(line)
-    world = machine.story.world
+    story = begun(under.given)
+    tell(story, *lines)
+    world = story.world
     facts = printed([e.fact for e in events_of(world)])
     for broker in world.brokers.values():
         log = broker.log
@@ -100,7 +101,7 @@ def printed(facts: list[ev.Fact]) -> list[ev.Fact]:
     result: list[ev.Fact] = []
     for n, fact in enumerate(facts):
         counted = isinstance(fact, ev.FetchRequested) and counts(state, fact)
-        apply(state, ev.Event(str(n), "t", "", "planted", "", 0, n, fact, None, "traced"))
+        apply(state, event(n, fact, None, "traced"))
         last = result[-1] if result else None
         if isinstance(fact, ev.FetchRequested):
             if counted:

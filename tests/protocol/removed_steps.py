@@ -21,12 +21,12 @@ from replication.machine import follower, registration
 from replication.machine.machine_state import Broker, World
 from replication.machine.scenario import Story
 from replication.machine.scenario_check import fold_steps
-from replication.machine.scenario_text import parse_command
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.loss import Loss
 from replication.protocol.judgement.view import view_of
+from tests.protocol.stories import NAMES, begun
+from tests.protocol.stories import tell as tell_on
 
-NAMES = ("A", "B", "C")
 CUTS = {"out_of_range": "out_of_range_reset"}
 UNCLEAN = ("unclean", "last_known_leader")
 VERSIONS = (
@@ -75,7 +75,7 @@ def holds(broker: Broker, content: int) -> bool:
 
 def tell(given: str, lines: list[str], without: tuple[Removal, ...] = ()) -> Told:
     """Tells a story, without these steps."""
-    told = Told(begin(given))
+    told = Told(begun(given))
     world = told.world
     for number, line in enumerate(lines):
         with ExitStack() as stack:
@@ -84,7 +84,7 @@ def tell(given: str, lines: list[str], without: tuple[Removal, ...] = ()) -> Tol
             before = len(world.steps)
             held = {b.replica: _contents(b) for b in world.brokers.values()}
             if line:
-                told.story.tell(parse_command(line, 1))
+                tell_on(told.story, line)
             for step in world.steps[before:]:
                 told.facts.append((number, step.fact))
                 _note(told, number, step.fact, held)
@@ -125,13 +125,6 @@ def _note(told: Told, number: int, fact: ev.Fact, held: dict[int, set[int]]) -> 
         told.led_without += [(c, len(told.facts) - 1) for c in gone]
 
 
-def begin(given: str) -> Story:
-    """The partition before the first command."""
-    command = parse_command(given, 1)
-    command.lines = list(enumerate([f"{n}{'*' if n == 'A' else ' '} e0  |" for n in NAMES], 2))
-    return Story(command, None, None)
-
-
 def _without(stack: ExitStack, told: Told, removal: Removal, line: str) -> str:
     """Prepares that a step does not happen; the command to be told then, or none."""
     name = told.world.name(removal.replica)
@@ -163,16 +156,13 @@ def story(seed: int) -> tuple[str, list[str]]:
         f"given isr=A,B,C {chance.choice(VERSIONS)} min_insync_replicas={chance.choice((1, 2, 3))} "
         f"unclean={chance.choice(('yes', 'no'))}"
     )
-    told = Told(begin(given))
+    told = begun(given)
     lines: list[str] = []
     for number in range(chance.randint(8, 30)):
         for line in _next(chance, told.world, number):
             lines.append(line)
-            told.story.tell(parse_command(line, 1))
-    for line in _healing(told.world):
-        lines.append(line)
-        told.story.tell(parse_command(line, 1))
-    return given, lines
+            tell_on(told, line)
+    return given, [*lines, *HEALING]
 
 
 def _next(chance: random.Random, world: World, number: int) -> list[str]:
@@ -214,19 +204,14 @@ def _ending(chance: random.Random, world: World, name: str) -> list[str]:
     return [line, f"fence {name}"] if chance.random() < 0.7 else [line]
 
 
-def _healing(world: World) -> Iterator[str]:
-    """Everybody comes back, an election by rule if nobody leads, and all fetch."""
-    for name in NAMES:
-        yield f"rejoin {name}"
-    for name in NAMES:
-        yield f"start {name}"
-        yield f"unfence {name}"
-    yield "elect"
-    for name in NAMES:
-        yield f"deliver {name}"
-    for _ in range(3):
-        for name in NAMES:
-            yield f"fetch {name}"
+# Everybody comes back, an election by rule if nobody leads, and all fetch.
+HEALING = (
+    *(f"rejoin {name}" for name in NAMES),
+    *(f"{what} {name}" for name in NAMES for what in ("start", "unfence")),
+    "elect",
+    *(f"deliver {name}" for name in NAMES),
+    *(f"fetch {name}" for name in NAMES * 3),
+)
 
 
 def survives(told: Told, content: int, committed: bool = True) -> bool:

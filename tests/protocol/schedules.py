@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 from replication.machine.scenario import Story
 from replication.machine.scenario_check import fold_steps
-from replication.machine.scenario_text import parse_command
 from replication.protocol.ground.events import RecordsAcknowledged
 from replication.protocol.ground.versions import NEWEST_KNOWN, behaviour
 from replication.protocol.judgement.judge import answer
 from tests.protocol.naive_model import NaiveModel
+from tests.protocol.stories import NAMES, begun, tell
 
-NAMES = ["A", "B", "C"]
 VERSIONS = [
     ("0.8.2.2", False),
     ("0.9.0.1", False),
@@ -78,28 +77,11 @@ class Setting:
             f"min_insync_replicas={self.min_insync} unclean={'yes' if self.unclean else 'no'}"
         )
 
-    @property
-    def picture(self) -> list[str]:
-        return ["A* e0  |", "B  e0  |", "C  e0  |"]
-
 
 def setting(chance: random.Random) -> Setting:
     """A random version and settings."""
     version, kraft = chance.choice(VERSIONS)
     return Setting(version, kraft, chance.choice((1, 2)), chance.random() < 0.4)
-
-
-class Machine:
-    """The product's machine behind the same commands as the naive model."""
-
-    def __init__(self, under: Setting) -> None:
-        given = parse_command(under.given, 1)
-        given.lines = list(enumerate(under.picture, 2))
-        self.story = Story(given, None, None)
-
-    def do(self, line: str) -> None:
-        """One command."""
-        self.story.tell(parse_command(line, 1))
 
 
 def next_command(chance: random.Random, naive: NaiveModel, number: int) -> str:
@@ -194,9 +176,9 @@ def allowed(naive: NaiveModel, line: str) -> bool:
     return True
 
 
-def difference(machine: Machine, naive: NaiveModel) -> str | None:
+def difference(story: Story, naive: NaiveModel) -> str | None:
     """The first thing that the two disagree on, in words."""
-    world = machine.story.world
+    world = story.world
     c = world.controller
     name = world.name
     theirs = (
@@ -251,7 +233,7 @@ def difference(machine: Machine, naive: NaiveModel) -> str | None:
             (
                 "followers",
                 {name(x): f.log_end_offset for x, f in b.followers.items()},
-                {x: k["end"] for x, k in r.known.items()},
+                {x: k.end for x, k in r.known.items()},
             ),
         ]
         for what, machines, naives in pairs:
@@ -260,11 +242,11 @@ def difference(machine: Machine, naive: NaiveModel) -> str | None:
     return None
 
 
-def verdict_difference(machine: Machine, naive: NaiveModel) -> str | None:
+def verdict_difference(story: Story, naive: NaiveModel) -> str | None:
     """Whether the fold's verdict on committed records is the naive one."""
-    state = fold_steps(machine.story.world)
+    state = fold_steps(story.world)
     for replica, known in state.replicas.items():
-        broker = machine.story.world.brokers[replica]
+        broker = story.world.brokers[replica]
         if known.log.spans != broker.log.spans and [
             (o, s.leader_epoch, s.content)
             for s in known.log.spans
@@ -286,25 +268,25 @@ def verdict_difference(machine: Machine, naive: NaiveModel) -> str | None:
     return None
 
 
-def run(under: Setting, lines: list[str], verdicts: bool = True) -> tuple[str, int] | None:
+def run(under: Setting, lines: list[str]) -> tuple[str, int] | None:
     """Runs a schedule through both; the difference and the step after which it shows, or None."""
-    machine, naive = new_pair(under)
+    story, naive = new_pair(under)
     for number, line in enumerate(lines):
-        machine.do(line)
+        tell(story, line)
         naive.do(line)
-        found = difference(machine, naive)
+        found = difference(story, naive)
         if found:
             return found, number
-    found = verdict_difference(machine, naive) if verdicts else None
+    found = verdict_difference(story, naive)
     return (found, len(lines) - 1) if found else None
 
 
-def new_pair(under: Setting) -> tuple[Machine, NaiveModel]:
+def new_pair(under: Setting) -> tuple[Story, NaiveModel]:
     """Both models at their start."""
     naive = NaiveModel(
-        under.version, NAMES, under.min_insync, under.unclean, under.kraft, under.elr
+        under.version, [*NAMES], under.min_insync, under.unclean, under.kraft, under.elr
     )
-    return Machine(under), naive
+    return begun(under.given), naive
 
 
 def schedule(seed: int, length: int = 24) -> tuple[Setting, list[str], str | None]:
@@ -313,27 +295,27 @@ def schedule(seed: int, length: int = 24) -> tuple[Setting, list[str], str | Non
     return under, lines, found
 
 
-def schedule_machine(seed: int, length: int = 24) -> Machine:
-    """The machine at the end of the schedule of this seed."""
+def schedule_story(seed: int, length: int = 24) -> Story:
+    """The machine's story at the end of the schedule of this seed."""
     return _run(seed, length)[3]
 
 
-def _run(seed: int, length: int) -> tuple[Setting, list[str], str | None, Machine]:
+def _run(seed: int, length: int) -> tuple[Setting, list[str], str | None, Story]:
     chance = random.Random(seed)
     under = setting(chance)
-    machine, naive = new_pair(under)
+    story, naive = new_pair(under)
     lines: list[str] = []
     for number in range(length):
         line = next_command(chance, naive, number)
         if not allowed(naive, line):
             continue
         lines.append(line)
-        machine.do(line)
+        tell(story, line)
         naive.do(line)
-        found = difference(machine, naive)
+        found = difference(story, naive)
         if found:
-            return under, lines, found, machine
-    return under, lines, verdict_difference(machine, naive), machine
+            return under, lines, found, story
+    return under, lines, verdict_difference(story, naive), story
 
 
 def shrunk(under: Setting, lines: list[str]) -> list[str]:
@@ -356,7 +338,8 @@ def shrunk(under: Setting, lines: list[str]) -> list[str]:
 
 def as_scenario(under: Setting, lines: list[str], why: str) -> str:
     """A failing schedule as a scenario file; what the machine does is left to --rewrite."""
-    stanzas = ["\n".join([f"# {why}", under.given, *under.picture, "----", "ok"])]
+    picture = [line for _, line in begun(under.given).given.lines]
+    stanzas = ["\n".join([f"# {why}", under.given, *picture, "----", "ok"])]
     stanzas += [f"{line}\n----" for line in lines]
     return "\n\n".join(stanzas) + "\n"
 

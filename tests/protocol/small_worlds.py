@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from replication.machine.scenario import run_scenario
+from tests.protocol.stories import NAMES
 from tests.protocol.world_promises import GENERATIONS, PROMISES, Promise, differences, why
 from tests.protocol.world_states import (
-    NAMES,
     Limits,
     Node,
     act,

@@ -1,9 +1,7 @@
 """Single rules of conformance in smallest form: what is excluded, what timing explains."""
 
-from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
-from replication.protocol.judgement.invariants import version_conformance
-from replication.protocol.judgement.view import view_of
+from tests.protocol.judgement.told import conforms, told
 
 
 def beginning(version: str, controller: str = "zookeeper") -> list[ev.Fact]:
@@ -30,10 +28,7 @@ def copied(end: int) -> list[ev.Fact]:
 
 def refuted(facts: list[ev.Fact]) -> str | None:
     """Why version_conformance is VIOLATED, if it is."""
-    state = new_state("", "t", "", 0)
-    for n, fact in enumerate([*facts, ev.InputEnded()]):
-        apply(state, ev.Event(str(n), "t", "", "t", "", 0, n, fact, None, "traced"))
-    verdict = version_conformance.judge(view_of(state))
+    verdict = conforms(told([*facts, ev.InputEnded()], "traced"))
     return verdict.reason if verdict.verdict == "VIOLATED" else None
 
 

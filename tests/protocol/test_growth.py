@@ -8,6 +8,7 @@ import pytest
 from replication.protocol.folding import fold
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
+from replication.protocol.ground.topic_partition import State
 from tests.growth import LARGE_SIZES, grows
 
 Facts = Iterator[Any]
@@ -179,6 +180,23 @@ def events_of(facts: Facts) -> list[ev.Event]:
         ev.Event(f"e{n}", "trace", "c", "t", "id", 0, n, fact, 1_000 + n, "traced", None, 0)
         for n, fact in enumerate(facts)
     ]
+
+
+CONTROLLER = ("controller_history", None)
+ACKNOWLEDGEMENTS = ("acknowledgements", None)
+LINES = [("broker_log", 1), ("broker_log", 2), ("broker_log", 3)]
+TRACES = [("replica_trace", 1), ("replica_trace", 2)]
+Covered = list[tuple[str, int | None]]
+
+
+def state_of(kind: Callable[[int], Facts], count: int, covered: Covered) -> State:
+    """So many of a kind, with these artefacts handed over whole."""
+    state = fold.new_state("c", "t", "id", 0)
+    for event in events_of(kind(count)):
+        fold.apply(state, event)
+    for artefact in covered:
+        state.coverage[artefact] = (True, None)
+    return state
 
 
 def folding_of(kind: Callable[[int], Facts]) -> Callable[[int], Callable[[], None]]:

@@ -3,11 +3,11 @@
 import pytest
 
 from replication.protocol.folding.codec import decode, encode
-from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.judge import answer
+from tests.protocol.judgement.told import told
 
 OLD, NEW = 0, 1
 START: list[ev.Fact] = [
@@ -20,10 +20,7 @@ START: list[ev.Fact] = [
 
 
 def folded(facts: list[ev.Fact]) -> State:
-    state = new_state("c", "t", "", 0)
-    for n, fact in enumerate([*START, *facts]):
-        apply(state, ev.Event(str(n), "trace", "c", "t", "", 0, n, fact))
-    return decode(encode(state))
+    return decode(encode(told([*START, *facts])))
 
 
 def verdict(facts: list[ev.Fact], invariant: str, *, strict: bool = False) -> str:
@@ -102,10 +99,10 @@ def test_what_is_cut_to_a_high_watermark_that_nobody_knows_may_be_mended() -> No
 def test_a_part_of_a_broker_that_lived_on_without_a_log_of_it_says_nothing() -> None:
     shown = [part(2, Span(0, 9, NEW, 0)), acknowledged(0, 9, NEW)]
     restarted = [shown[0], ev.ReplicaStarted(2), shown[1]]
-    told = [ev.CoverageDeclared("broker_log", 2, False), *restarted]
+    gaps = [ev.CoverageDeclared("broker_log", 2, False), *restarted]
     found = [
         verdict(facts, "acknowledged_records_survive", strict=True)
-        for facts in (shown, restarted, told)
+        for facts in (shown, restarted, gaps)
     ]
     assert found == ["UNKNOWN"] * 3
     assert verdict(shown, "acknowledged_records_survive") == "HOLDS"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.core import beginning, events_of
+from benchmarks.core import beginning
 from replication.protocol.folding.conformance.unforetold import REASONS, misses, unforetold
-from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.bounded import FoldedPartition
 from tests.protocol import foretold
+from tests.protocol.judgement.told import told
 
 INCIDENTS = Path(__file__).parent.parent / "incidents"
 TRACED = sorted(p.name for p in INCIDENTS.glob("*__trace"))
@@ -57,9 +57,7 @@ def test_too_small_an_isr_keeps_the_high_watermark_where_it_is() -> None:
     for follower in (2, 3):
         facts += [ev.FetchRequested(follower, 1, 0), ev.FollowerAppended(follower, 0, 5)]
     facts += [ev.FetchRequested(follower, 1, 5) for follower in (2, 3, 2)]
-    state = new_state("", "t", "", 0)
-    for n, fact in enumerate(facts):
-        apply(state, ev.Event(str(n), "t", "", "t", "", 0, n, fact, None, "traced"))
+    state = told(facts, "traced")
 
     assert state.replicas[1].remote_log_end_offsets == {2: 5, 3: 5}
     assert state.replicas[1].high_watermark == 0
@@ -74,12 +72,10 @@ def test_each_change_that_was_not_foretold_is_named_with_its_reason() -> None:
         ev.FollowerAppended(2, 0, 5, 0),
         ev.HighWatermarkAdvanced(2, 3),
     ]
-    state = new_state("", "t", "", 0)
-    for event in events_of(facts, 0):
-        apply(state, event)
+    state = told(facts, "traced")
     [(event_id, what, reason)] = misses(state)
 
-    assert (event_id, reason) == (f"0-{len(facts) - 1}", "leaders_line_to_come")
+    assert (event_id, reason) == (str(len(facts) - 1), "leaders_line_to_come")
     assert "high watermark" in what
     assert [(x.reason, x.changes) for x in unforetold(state)] == [(reason, 1)]
 

@@ -1,20 +1,8 @@
 """What was last seen of a broker that runs on proves nothing of where its log ends now."""
 
-from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
-from replication.protocol.judgement.judge import answer
-from tests.protocol.judgement.told import told
-
-
-def verdict(
-    facts: list[ev.Fact], invariant: str = "acknowledged_records_survive", *, strict: bool = True
-) -> str:
-    state = new_state("c", "t", "", 0)
-    for n, fact in enumerate(facts):
-        apply(state, ev.Event(str(n), "trace", "c", "t", "", 0, n, fact))
-    verdicts = {v["invariant"]: v["verdict"] for v in answer(state, strict=strict).verdicts}
-    return str(verdicts[invariant])
+from tests.protocol.judgement.told import ACKNOWLEDGED, told, verdict
 
 
 def acknowledged_by(ending: list[ev.Fact]) -> list[ev.Fact]:
@@ -33,7 +21,8 @@ def acknowledged_by(ending: list[ev.Fact]) -> list[ev.Fact]:
 def test_a_broker_that_was_seen_to_start_may_have_written_since() -> None:
     copy = ev.ReplicaLogObserved(2, 0, 0, (), 0, None, (), True)
 
-    assert verdict(acknowledged_by([copy, ev.ReplicaStarted(2, 0, 0, 0, True)])) == "UNKNOWN"
+    facts = acknowledged_by([copy, ev.ReplicaStarted(2, 0, 0, 0, True)])
+    assert verdict(facts, ACKNOWLEDGED, strict=True) == "UNKNOWN"
 
 
 def test_a_difference_is_not_settled_by_the_old_copy_of_a_leader_that_lived_on() -> None:
@@ -59,6 +48,7 @@ def test_a_difference_is_not_settled_by_the_old_copy_of_a_leader_that_lived_on()
             ev.LeadershipRecorded(3, 4, (1, 2, 3), 4, "clean", (1, 2, 3)),
         ],
         "log_matching",
+        strict=True,
     )
 
     assert found == "HOLDS"

@@ -195,28 +195,3 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     path.write_text("fetch B\n----\n")
     assert main([str(path)]) == 2
     assert "line 1, column 1: expected given" in capsys.readouterr().err
-
-
-GENERATIONS_THAT_BREAK = [
-    ("s01_kip_101_loss", "0.10.2", "0.11.0.0", "committed_records_survive"),
-    ("s02_kip_101_divergence", "0.10.2", "0.11.0.0", "log_matching"),
-    ("s03_kip_279_fast_failover_15", "1.1.1", "2.0.0", "log_matching"),
-    ("s03b_repeated_unclean_elections", "1.1.1", "2.0.0", "log_matching"),
-    ("s05_missed_epoch", "2.0.0", "2.0.1", "log_matching"),
-    ("s07_early_isr_join", "2.0.0", "2.0.1", "committed_records_survive"),
-    ("s08_epoch_not_cached", "2.0.0", "2.0.1", "committed_records_survive"),
-    ("s15_diverging_fetch_counts", "2.8.0", "2.8.1", "committed_records_survive"),
-]
-
-
-@pytest.mark.parametrize(("stem", "broken", "mended", "invariant"), GENERATIONS_THAT_BREAK)
-def test_a_known_failure_breaks_its_generation_and_not_the_next(
-    stem: str, broken: str, mended: str, invariant: str
-) -> None:
-    text = (SCENARIOS / f"{stem}.txt").read_text(encoding="utf-8")
-    stanzas = text.split("\n\n")
-    first_replay = next(i for i, part in enumerate(stanzas) if "replay kafka=" in part)
-    told = "\n\n".join(stanzas[:first_replay])
-
-    assert f"{invariant} VIOLATED" in run_scenario(told, broken)[1]
-    assert f"{invariant} HOLDS" in run_scenario(told, mended)[1]

@@ -11,14 +11,13 @@ from dataclasses import replace
 import pytest
 
 from replication.machine.machine_state import World
-from replication.machine.scenario import Runner
 from replication.machine.scenario_check import fold_steps
-from replication.machine.scenario_text import Stanza, parse
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.versions import NEWEST_KNOWN
 from replication.protocol.histories.assumptions import EVERY_SEND_IS_KNOWN
 from replication.protocol.judgement.judge import answer
 from tests.protocol.default_evidence import evidence, folded, left_by
+from tests.protocol.stories import played
 
 COMMITTED = "committed_records_survive"
 ACKNOWLEDGED = "acknowledged_records_survive"
@@ -73,15 +72,6 @@ def truth_of(world: World, invariant: str) -> str:
     return next(str(v["verdict"]) for v in judged if v["invariant"] == invariant)
 
 
-def lived(text: str) -> World:
-    runner = Runner()
-    for part in parse(text):
-        if isinstance(part, Stanza):
-            runner.run(part)
-    assert runner.story is not None
-    return runner.story.world
-
-
 def told(world: World) -> list[ev.Fact]:
     """All that the story leaves at default levels; contents are named as they come up."""
     names: dict[int | None, int | None] = {None: None}
@@ -107,7 +97,7 @@ def test_a_send_that_nobody_answered_was_written_and_lost_or_never_arrived(
     if story is BESIDE:
         text = text.replace("unclean=no", "unclean=yes")
     arrived, lost_on_its_way = (
-        lived(text.format(kafka=kafka, controller=controller, sent=sent))
+        played(text.format(kafka=kafka, controller=controller, sent=sent)).world
         for sent in ("produce L s acks=0\n", "")
     )
     assert truth_of(arrived, COMMITTED) == "VIOLATED"
@@ -124,7 +114,7 @@ def test_where_every_send_was_answered_an_election_beside_the_isr_cost_nothing(
     kafka: str, controller: str
 ) -> None:
     text = (GIVEN + BESIDE).replace("unclean=no", "unclean=yes")
-    world = lived(text.format(kafka=kafka, controller=controller, sent=""))
+    world = played(text.format(kafka=kafka, controller=controller, sent="")).world
     facts = [*told(world), ev.CoverageDeclared("all_producers", None, True)]
     (committed,) = (v for v in answer(folded(facts)).verdicts if v["invariant"] == COMMITTED)
     assert committed["verdict"] == "HOLDS"
@@ -173,7 +163,7 @@ def test_what_a_leader_answered_for_that_led_twice_and_compaction_took_may_be_of
     """The order in which lines of clients' logs stand is no evidence, nor are their times."""
     given = GIVEN.replace("unclean=no", "unclean=no cleanup=compact")
     lost, removed = (
-        lived((given + story + COMPACTED).format(kafka=kafka, controller=controller))
+        played((given + story + COMPACTED).format(kafka=kafka, controller=controller)).world
         for story in (BEFORE, SINCE)
     )
     assert truth_of(lost, ACKNOWLEDGED) == "VIOLATED"

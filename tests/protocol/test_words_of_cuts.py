@@ -1,7 +1,7 @@
 """What a truncation says of itself: which rule it is by, whether it is the last, and why.
 
 Where it cuts is held by scenarios and random schedules, of which `tests.protocol.mutants` shows
-that they notice each condition changed, and by the rows of test_kafka_unit_tests.py.
+that they notice each condition changed.
 """
 
 import pytest

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from replication.machine.machine_state import Broker, Impossible, World
+from replication.machine.machine_state import Broker, World
 from replication.machine.partition_machine import Given, PartitionMachine
+from replication.machine.scenario_text import parse_command
 from replication.machine.states import (
     Logs,
     Record,
@@ -21,8 +22,10 @@ from replication.machine.states import (
 )
 from replication.protocol.ground.events import RecordsAcknowledged
 from replication.protocol.ground.versions import behaviour, with_remedy
+from tests.protocol.stories import NAMES, begun
 
-NAMES = "ABC"
+# Does commands on whichever machine it is given.
+TELLER = begun("given isr=A,B,C kafka=2.8.1")
 
 
 @dataclass(frozen=True)
@@ -168,14 +171,11 @@ def act(node: Node, line: str) -> Node | None:
     """The state after a command; None where it cannot happen."""
     machine = copied(node.machine)
     before = machine.world.controller.leader_epoch
-    verb, *arguments = line.split()
-    settings = dict(a.split("=", 1) for a in arguments if "=" in a)
-    machine.world.command = line
-    try:
-        _do(machine, verb, arguments, settings)
-    except Impossible:
+    TELLER.machine, TELLER.told = machine, []
+    said = TELLER.tell(parse_command(line, 1))
+    if any(note.startswith("cannot: ") for note in said):
         return None
-    left = node.left
+    left, verb = node.left, line.split()[0]
     elected = machine.world.controller.leader_epoch - before
     return after_step(
         node,
@@ -188,43 +188,6 @@ def act(node: Node, line: str) -> Node | None:
             left.deletions - (verb == "delete_records"),
         ),
     )
-
-
-def _do(
-    machine: PartitionMachine, verb: str, arguments: list[str], settings: dict[str, str]
-) -> None:
-    names = {v: k for k, v in machine.world.names.items()}
-    replica = names.get(arguments[0], 0) if arguments else 0
-    file = int(settings["checkpoint"]) if "checkpoint" in settings else None
-    if verb == "produce":
-        machine.produce(arguments[1], to=replica, acks="all")
-    elif verb == "fetch":
-        machine.fetch(replica, response=settings.get("response", "ok"))
-    elif verb == "deliver":
-        machine.deliver([replica])
-    elif verb == "restart":
-        machine.stop(replica, "process_crash", high_watermark_checkpoint=file)
-        machine.start(replica)
-    elif verb == "stop":
-        machine.stop(replica)
-    elif verb == "crash":
-        end = int(settings["to"])
-        machine.stop(replica, "power_loss", surviving=end, high_watermark_checkpoint=file)
-    elif verb == "start":
-        machine.start(replica)
-    elif verb == "fence":
-        machine.fence(replica)
-    elif verb == "isr":
-        machine.propose_isr([names[settings["remove"]]])
-    elif verb == "delete_records":
-        machine.delete_records(None)
-    elif "cause" in settings:
-        machine.elect_by_rule(settings["cause"])
-    else:
-        deliver = settings.get("deliver")
-        hears = None if deliver is None else [names[n] for n in deliver.split(",")]
-        isr = [names[n] for n in settings["isr"].split(",")]
-        machine.elect(replica, isr=isr, deliver=hears)
 
 
 def after_step(node: Node, machine: PartitionMachine, left: Left) -> Node:

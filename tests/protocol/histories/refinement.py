@@ -16,17 +16,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from replication.machine import scenario
 from replication.machine.machine_state import World
 from replication.machine.scenario_check import fold_steps
-from replication.machine.scenario_text import parse_command
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.ask import Histories
 from replication.protocol.histories.stretches import Admitted, Stretch
 from tests.protocol.default_evidence import Story, evidence, folded, left_by, withholdings
 from tests.protocol.histories.true_ends import TrueStory, is_admitted
 from tests.protocol.missing_evidence import Facts, removals, silently_without, without
-from tests.protocol.schedules import schedule_machine
+from tests.protocol.schedules import schedule_story
 
 
 @dataclass
@@ -99,7 +97,7 @@ def compare(seeds: range, count: int, score: Score | None = None) -> Score:
     """Holds the histories of many schedules against the machine."""
     score = Score() if score is None else score
     for seed in seeds:
-        world = schedule_machine(seed).story.world
+        world = schedule_story(seed).world
         score.counts["schedules", "held"] += 1
         truth = TrueStory(world)
         for name, state in rests(world, random.Random(seed), count):
@@ -113,16 +111,6 @@ def fails(world: World, seed: int, count: int) -> list[str]:
     for name, state in rests(world, random.Random(seed), count):
         hold(score, world, f"seed {seed} {name}", state, truth)
     return score.failures
-
-
-def story_of(given: str, lines: list[str]) -> World:
-    """The world that commands lead to, from three empty replicas that A leads."""
-    command = parse_command(f"given isr=A,B,C {given}", 1)
-    command.lines = list(enumerate(["A* e0  |", "B  e0  |", "C  e0  |"], 2))
-    story = scenario.Story(command, None, None)
-    for line in lines:
-        story.tell(parse_command(line, 1))
-    return story.world
 
 
 def main() -> int:

@@ -1,20 +1,28 @@
 """Leader epochs that are alike are followed once, however many there are."""
 
+from collections.abc import Callable
+
 import pytest
 
-from replication.protocol.folding import fold
 from replication.protocol.histories import alike
 from replication.protocol.histories.search import Search
 from replication.protocol.judgement.judge import answer
-from tests.protocol.histories.elections import facts
-from tests.protocol.test_growth import events_of
+from tests.protocol.test_growth import (
+    ACKNOWLEDGEMENTS,
+    CONTROLLER,
+    TRACES,
+    Facts,
+    clean_elections,
+    preferred_elections,
+    state_of,
+)
+
+Kind = Callable[[int], Facts]
 
 
-def _followed(kind: str, elections: int, monkeypatch: pytest.MonkeyPatch) -> int:
+def _followed(kind: Kind, elections: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many leader epochs are followed to judge so many elections of a kind."""
-    state = fold.new_state("c", "t", "id", 0)
-    for event in events_of([*facts(kind, elections)]):
-        fold.apply(state, event)
+    state = state_of(kind, elections, [CONTROLLER, ACKNOWLEDGEMENTS, *TRACES])
     followed, count = Search._followed, [0]
 
     def counted(search: Search, *args: object) -> object:
@@ -28,8 +36,8 @@ def _followed(kind: str, elections: int, monkeypatch: pytest.MonkeyPatch) -> int
     return count[0]
 
 
-@pytest.mark.parametrize("kind", ["clean", "preferred"])
-def test_alike_leader_epochs_are_followed_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [clean_elections, preferred_elections])
+def test_alike_leader_epochs_are_followed_once(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _followed(kind, 60, monkeypatch) == _followed(kind, 30, monkeypatch) > 0
     monkeypatch.setattr(alike, "MOST_STATES", -1)
     assert _followed(kind, 60, monkeypatch) > 1.5 * _followed(kind, 30, monkeypatch)

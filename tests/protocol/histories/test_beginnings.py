@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from replication.protocol.folding import fold
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories import ask
 from replication.protocol.histories.filters.windows import Window
@@ -16,24 +15,26 @@ from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import Search
 from replication.protocol.judgement import ledger
 from replication.protocol.judgement.judge import answer
+from tests.growth import LARGE_SIZES
 from tests.protocol.histories.refinement import rests
 from tests.protocol.judgement.test_cost import calls
-from tests.protocol.schedules import schedule_machine
+from tests.protocol.schedules import schedule_story
 from tests.protocol.test_growth import (
+    ACKNOWLEDGEMENTS,
+    CONTROLLER,
     KINDS,
+    LINES,
+    Covered,
     Facts,
     a_leader_that_leads_again_and_again,
     clean_elections,
-    events_of,
     left_in_the_isr,
     logs_that_are_looked_at,
     restarts_of_a_follower,
+    state_of,
     truncations,
 )
 
-CONTROLLER = ("controller_history", None)
-LINES = [("broker_log", 1), ("broker_log", 2), ("broker_log", 3)]
-ACKNOWLEDGEMENTS = ("acknowledgements", None)
 # What happened within one leader epoch is read for each run of offsets.
 WITHIN_ONE_LEADER_EPOCH = (
     truncations,
@@ -41,17 +42,6 @@ WITHIN_ONE_LEADER_EPOCH = (
     a_leader_that_leads_again_and_again,
 )
 OF_LEADER_EPOCHS = [kind for kind in KINDS if kind not in WITHIN_ONE_LEADER_EPOCH]
-Covered = list[tuple[str, int | None]]
-
-
-def state_of(kind: Callable[[int], Facts], count: int, covered: Covered) -> State:
-    """So many of a kind, with these artefacts handed over whole."""
-    state = fold.new_state("c", "t", "id", 0)
-    for event in events_of(kind(count)):
-        fold.apply(state, event)
-    for artefact in covered:
-        state.coverage[artefact] = (True, None)
-    return state
 
 
 def states(count: int) -> Iterator[tuple[str, State]]:
@@ -61,7 +51,7 @@ def states(count: int) -> Iterator[tuple[str, State]]:
         for covered in ([], [CONTROLLER, LINES[0]], [CONTROLLER, *LINES, ACKNOWLEDGEMENTS]):
             yield f"{kind.__name__} {covered}", state_of(kind, count, covered)
     for seed in range(2):
-        world = schedule_machine(seed).story.world
+        world = schedule_story(seed).world
         for name, state in rests(world, random.Random(seed), 1):
             yield f"seed {seed} {name}", state
 
@@ -108,12 +98,15 @@ def test_what_is_shared_changes_no_answer(
 
 
 @pytest.mark.parametrize("kind", OF_LEADER_EPOCHS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "sizes", [(15, 30), pytest.param(LARGE_SIZES, marks=pytest.mark.sweep)], ids=["few", "many"]
+)
 def test_with_all_lines_handed_over_judging_grows_with_the_leader_epochs_alone(
-    kind: Callable[[int], Facts],
+    kind: Callable[[int], Facts], sizes: tuple[int, ...]
 ) -> None:
     covered: Covered = [CONTROLLER, *LINES, ACKNOWLEDGEMENTS]
-    few, many = (state_of(kind, count, covered) for count in (15, 30))
-    assert calls(lambda: answer(many)) < 2.2 * calls(lambda: answer(few))
+    counts = [calls(lambda n=n: answer(state_of(kind, n, covered))) for n in sizes]
+    assert all(many < 2.2 * few for few, many in pairwise(counts)), counts
 
 
 # All kinds take some 350 s: `make test` has some of them, and less of each.

@@ -1,6 +1,6 @@
-"""What the machine really did is admitted, whatever is withheld; elections are judged linearly."""
+"""What the machine really did is admitted, whatever is withheld; what is too much is given up."""
 
-from itertools import pairwise
+from collections.abc import Callable
 
 import pytest
 
@@ -11,10 +11,18 @@ from replication.protocol.histories.ask import Histories
 from replication.protocol.histories.assumptions import STRICT
 from replication.protocol.histories.filters.windows import MOST_UNNAMED
 from replication.protocol.judgement.judge import answer
-from tests.growth import LARGE_SIZES, PER_DOUBLING
 from tests.protocol.default_evidence import folded
-from tests.protocol.histories.elections import KINDS, state
-from tests.protocol.histories.refinement import Score, compare, fails, story_of
+from tests.protocol.histories.refinement import Score, compare, fails
+from tests.protocol.histories.test_beginnings import OF_LEADER_EPOCHS
+from tests.protocol.stories import story_of
+from tests.protocol.test_growth import (
+    ACKNOWLEDGEMENTS,
+    CONTROLLER,
+    LINES,
+    Facts,
+    state_of,
+    unclean_elections,
+)
 
 # Smallest schedules of which a history was missing once: settings, commands, what was withheld.
 KEPT = [
@@ -42,21 +50,21 @@ KEPT = [
 
 @pytest.mark.parametrize(("given", "lines"), KEPT)
 def test_stories_of_which_a_history_was_missing_are_admitted(given: str, lines: list[str]) -> None:
-    assert fails(story_of(given, lines), seed=0, count=1) == []
+    assert fails(story_of(given, *lines).world, seed=0, count=1) == []
 
 
 def test_a_leader_whose_lines_are_missing_may_have_missed_an_epoch() -> None:
     """A has not heard of C's epoch, in which B cuts r, and commits r with C."""
     lines = ["produce A r acks=all", "fetch B", "fetch B", "elect C isr=C,A,B deliver=C"]
     lines += ["deliver B", "fetch B", "elect A isr=A,B,C", *["fetch C"] * 3, "elect B isr=B,A,C"]
-    world = story_of("kafka=4.1.0 controller=kraft min_insync_replicas=2", lines)
+    world = story_of("kafka=4.1.0 controller=kraft min_insync_replicas=2", *lines).world
     assert fails(world, seed=0, count=4) == []
 
 
 def test_a_traced_answer_of_an_earlier_epoch_may_be_taken_late() -> None:
     """Before KAFKA-18991, by a follower of the same leader again."""
     lines = ["produce A r", "fetch B response=delayed", "elect B", "fetch A", "elect A"]
-    world = story_of("kafka=3.6.0 controller=kraft unclean=yes", [*lines, "receive B"])
+    world = story_of("kafka=3.6.0 controller=kraft unclean=yes", *lines, "receive B").world
     failures = fails(world, seed=0, count=1)
     assert not [failure for failure in failures if "whole trace" in failure]
 
@@ -67,32 +75,16 @@ def test_true_ends_of_random_schedules_are_admitted() -> None:
     assert score.counts["strict whole trace", "admitted"] > 30
 
 
-def steps_of_histories(kind: str, elections: int) -> int:
-    """What it takes to follow all histories of so many elections."""
-    histories = Histories(state(kind, elections), strict=True)
-    assert not any(s.contradicted or s.admitted.too_many for s in histories.stretches())
-    return histories.steps
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "sizes", [(60, 120, 240), pytest.param(LARGE_SIZES, marks=pytest.mark.sweep)]
-)
-def test_elections_are_judged_in_as_many_steps_as_there_are_elections(
-    kind: str, sizes: tuple[int, ...]
-) -> None:
-    steps = [steps_of_histories(kind, elections) for elections in sizes]
-    assert all(many <= PER_DOUBLING * few for few, many in pairwise(steps)), steps
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OF_LEADER_EPOCHS[:4], ids=lambda kind: kind.__name__)
 def test_beyond_the_bound_of_all_steps_a_partition_is_given_up_and_said(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    kind: Callable[[int], Facts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What one partition takes is bounded, whatever it has been through."""
-    of_few = steps_of_histories(kind, 5)
+    few, many = (state_of(kind, n, [CONTROLLER, *LINES, ACKNOWLEDGEMENTS]) for n in (5, 60))
+    histories = Histories(few, strict=True)
+    assert not any(s.contradicted or s.admitted.too_many for s in histories.stretches())
+    of_few = histories.steps
     monkeypatch.setattr(ask, "MOST_READ_OF_ALL", of_few)
-    many = state(kind, 60)
     histories = Histories(many, strict=True)
     over = [stretch.admitted.too_many for stretch in histories.stretches()]
     assert over == sorted(over)
@@ -101,7 +93,7 @@ def test_beyond_the_bound_of_all_steps_a_partition_is_given_up_and_said(
     verdicts = {verdict["invariant"]: verdict for verdict in answer(many).verdicts}
     told = verdicts["committed_records_survive"]
     assert told["verdict"] != "HOLDS"
-    if kind not in ("unclean", "truncations"):  # There a loss, or two histories, came before.
+    if kind is not unclean_elections:  # There two histories came before.
         assert told["verdict"] == "UNKNOWN"
         assert "more histories fit the evidence than are followed" in told["reason"]
 

@@ -1,13 +1,12 @@
 """Partitions in danger: by a scenario that is played, or by what digests and lines tell."""
 
 from replication.machine.partition_machine import PartitionMachine
-from replication.machine.scenario import Runner
-from replication.machine.scenario_text import Stanza, parse
-from replication.protocol.folding.fold import Rejected, apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import EpochEntry, Span
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.at_risk import Danger, dangers
+from tests.protocol.judgement.told import event, told
+from tests.protocol.stories import played
 
 GIVEN = """given isr={isr} min_insync_replicas=2 kafka={kafka} unclean={unclean}
 A{a} e0  {one} |
@@ -19,14 +18,8 @@ C  e0  {three} |
 
 def folded(*machines: PartitionMachine) -> State:
     """What a complete trace of the machine tells; of a copy's, after that of whom it was copied."""
-    state = new_state("", "t", "", 0)
-    facts = [step.fact for machine in machines for step in machine.world.steps]
-    for n, fact in enumerate(facts):
-        try:
-            apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, None, "traced"))
-        except Rejected:
-            continue
-    return state
+    facts = (step.fact for machine in machines for step in machine.world.steps)
+    return told(facts, "traced", refusing=False)
 
 
 def offsets_of(danger: Danger) -> set[int]:
@@ -35,12 +28,7 @@ def offsets_of(danger: Danger) -> set[int]:
 
 def story(text: str) -> State:
     """The state that the fold reaches over the machine's facts in a scenario."""
-    runner = Runner()
-    for stanza in parse(text):
-        if isinstance(stanza, Stanza):
-            runner.run(stanza)
-    assert runner.story is not None
-    return folded(runner.story.machine)
+    return folded(played(text).machine)
 
 
 def given(isr: str = "A,B,C", *, leader: str = "A", kafka: str = "3.9.1", unclean: str = "no",
@@ -55,13 +43,11 @@ def given(isr: str = "A,B,C", *, leader: str = "A", kafka: str = "3.9.1", unclea
 def live(replica: int, at: int, end: int, leader_epoch: int | None = 0) -> ev.Event:
     """Its log when it was read beside its broker."""
     spans = (Span(0, end, leader_epoch, None),)
-    fact = ev.ReplicaLogObserved(replica, 0, end, spans, stopped=False, copy="live")
-    return ev.Event(f"{replica}-{at}", "trace", "", "t", "", 0, 0, fact, at, "forensic")
+    return event(0, ev.ReplicaLogObserved(replica, 0, end, spans, stopped=False, copy="live"), at)
 
 
 def of_two(*facts: ev.Event | ev.Fact, unclean: bool = False, isr: tuple[int, ...]) -> State:
     """A partition of 1 and 2 that 1 leads."""
-    state = new_state("", "t", "", 0)
     known: list[ev.Fact] = [
         ev.PartitionDescribed(
             kafka_version="3.9.1", assigned_replicas=(1, 2), unclean_leader_election=unclean,
@@ -72,22 +58,13 @@ def of_two(*facts: ev.Event | ev.Fact, unclean: bool = False, isr: tuple[int, ..
         ev.LeadershipRecorded(leader=1, leader_epoch=0, isr=isr, partition_epoch=1),
         ev.BecameLeader(1, 0),
     ]  # fmt: skip
-    for n, fact in enumerate([*known, *facts]):
-        told = (
-            ev.Event(str(n), "trace", "", "t", "", 0, n, fact, 0, "forensic")
-            if not isinstance(fact, ev.Event)
-            else fact
-        )
-        apply(state, told)
-    return state
+    all_facts = enumerate([*known, *facts])
+    return told(fact if isinstance(fact, ev.Event) else event(n, fact, 0) for n, fact in all_facts)
 
 
 def came_back(end: int, at: int, *, clean: bool, replica: int = 2) -> ev.Event:
     """What the line of a start says."""
-    return ev.Event(
-        f"s-{at}", "trace", "", "t", "", 0, 0, ev.ReplicaStarted(replica, 0, end, None, clean), at,
-        "forensic",
-    )  # fmt: skip
+    return event(0, ev.ReplicaStarted(replica, 0, end, None, clean), at)
 
 
 def log_without_epochs(
@@ -98,7 +75,7 @@ def log_without_epochs(
         replica, 0, end, (Span(0, end, None, None),), stopped=stopped, copy="live",
         epoch_entries=tuple(EpochEntry(*each) for each in filed),
     )  # fmt: skip
-    return ev.Event(f"{replica}-{at}", "trace", "", "t", "", 0, 0, fact, at, "forensic")
+    return event(0, fact, at)
 
 
 def behind(*seen: tuple[int, int, int]) -> list[tuple[int, int]]:

@@ -26,7 +26,7 @@ from tests.protocol.judgement.danger_stories import (
     offsets_of,
     story,
 )
-from tests.protocol.schedules import schedule_machine
+from tests.protocol.schedules import schedule_story
 
 PROMISED = ("consumed", "acknowledged_by_isr", "committed", "acknowledged_by_leader")
 Lost = dict[tuple[str, int | None], set[int]]
@@ -132,7 +132,7 @@ def test_whoever_must_lead_on_loses_with_its_directory_what_is_named() -> None:
     """With others who hold the records, whether it leads or is down."""
     named, all_told = Counter[tuple[bool, bool]](), 0
     for seed in range(150):
-        whole_story = schedule_machine(seed).story.machine
+        whole_story = schedule_story(seed).machine
         for machine, state in [*left_alone(whole_story), *left_to_a_member(whole_story)]:
             at_risk = dangers(state)
             leads = state.registration.leader is not None
@@ -181,7 +181,7 @@ def test_what_is_named_is_lost_in_its_fork_and_what_a_fork_loses_was_named() -> 
     named = Counter[str]()
     forked = 0
     for seed in range(400):
-        machine = schedule_machine(seed).story.machine
+        machine = schedule_story(seed).machine
         state = folded(machine)
         at_risk = dangers(state)
         lost = forks(machine, at_risk)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from benchmarks.core import elections, stormy
-from replication.protocol.folding import fold
 from replication.protocol.folding.codec import decode, encode
 from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
@@ -17,7 +16,7 @@ from replication.protocol.histories.search import Search
 from replication.protocol.judgement import ledger, two_histories
 from replication.protocol.judgement.judge import answer
 from tests.protocol.judgement.told import told
-from tests.protocol.test_growth import KINDS, events_of, unclean_elections
+from tests.protocol.test_growth import KINDS, state_of, unclean_elections
 
 
 def calls(work: Callable[[], object]) -> int:
@@ -85,18 +84,13 @@ def test_beyond_its_bounds_judging_grows_with_the_events_alone(
     monkeypatch.setattr(ask, "MOST_STEPS_OF_ALL_FEWER", 500)
     monkeypatch.setattr(ask, "MOST_READ_OF_ALL", 2_000)
     monkeypatch.setattr(ledger, "MOST_STEPS_OF_CAUSES", 500)
-    states = [fold.new_state("c", "t", "id", 0) for _ in (0, 1)]
-    for state, count in zip(states, (40, 80), strict=True):
-        for event in events_of(kind(count)):
-            fold.apply(state, event)
+    states = [state_of(kind, count, []) for count in (40, 80)]
     few, many = (calls(lambda state=state: answer(state)) for state in states)
     assert many < 2.2 * few
 
 
 def test_a_loss_whose_causes_are_too_many_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = fold.new_state("c", "t", "id", 0)
-    for event in events_of(unclean_elections(2)):
-        fold.apply(state, event)
+    state = state_of(unclean_elections, 2, [])
     whole = [finding["summary"] for finding in answer(state).findings]
     monkeypatch.setattr(ledger, "MOST_STEPS_OF_CAUSES", 400)
     bounded = [finding["summary"] for finding in answer(state).findings]
@@ -114,9 +108,7 @@ def test_stories_of_one_run_of_offsets_are_followed_once(monkeypatch: pytest.Mon
         return made[-1]
 
     monkeypatch.setattr(two_histories, "Search", search)
-    state = fold.new_state("c", "t", "id", 0)
-    for event in events_of(unclean_elections(2)):
-        fold.apply(state, event)
+    state = state_of(unclean_elections, 2, [])
     told = [v for v in answer(state).verdicts if v["histories"]]
     assert len(told) > 1
     assert len(made) == 1

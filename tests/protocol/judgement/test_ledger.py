@@ -1,14 +1,10 @@
 """Tiers, copies and artefacts of the loss ledger, in the smallest stories."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from replication.machine.scenario import Story
 from replication.machine.scenario_check import events_of, fold_steps
-from replication.machine.scenario_text import parse_command
-from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement import ledger
@@ -16,30 +12,17 @@ from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.settling import ONLY_BEFOREHAND, still_to_get
 from tests.changed_evidence import folded_with
 from tests.protocol.judgement.told import copy, elected, given, told
+from tests.protocol.stories import story_of
 
 UNCLEAN = (
     "isolate B", "fence B", "fence C", "produce A a", "stop A", "rejoin B", "elect B isr=B",
 )  # fmt: skip
 
 
-def story(given: str, *commands: str) -> Story:
-    """A leads from the beginning."""
-    start = parse_command(f"given isr=A,B,C {given}", 1)
-    start.lines = [(2, "A* e0  |"), (3, "B  e0  |"), (4, "C  e0  |")]
-    made = Story(start, None, None)
-    for command in commands:
-        made.tell(parse_command(command, 1))
-    return made
-
-
 def losses_of(*facts: ev.Fact) -> list[dict[str, Any]]:
     """Of a record that was committed, with these facts besides."""
-    events = events_of(story("kafka=2.8.2 unclean=yes", *UNCLEAN).world)
-    state = new_state("", "scenario", events[0].topic_id, 0)
-    for number, fact in enumerate([*(e.fact for e in events), *facts]):
-        event = replace(events[0], event_id=str(number), sequence=number, fact=fact)
-        apply(state, event)
-    return answer(state).losses
+    events = events_of(story_of("kafka=2.8.2 unclean=yes", *UNCLEAN).world)
+    return answer(told([*(e.fact for e in events), *facts], events[0].grade)).losses
 
 
 def tier(*coverage: ev.CoverageDeclared) -> str:
@@ -65,8 +48,8 @@ def test_a_committed_record_that_is_or_may_be_acknowledged_at_acks_one_is_not_ca
     leader_epoch: int | None, content: int | None, found: str
 ) -> None:
     every = ev.CoverageDeclared("all_producers", None, True)
-    told = ev.RecordsAcknowledged(0, 1, "1", leader_epoch, content)
-    assert found in {x["tier"] for x in losses_of(every, told)}
+    answered = ev.RecordsAcknowledged(0, 1, "1", leader_epoch, content)
+    assert found in {x["tier"] for x in losses_of(every, answered)}
 
 
 def test_undetermined_where_acknowledgements_are_declared_missing() -> None:
@@ -83,24 +66,24 @@ def copies(state: State) -> dict[int, str | None]:
 
 
 def test_a_copy_that_truncation_removes_ends_when_its_broker_follows() -> None:
-    state = fold_steps(story("kafka=2.8.2 unclean=yes", *UNCLEAN).world)
+    state = fold_steps(story_of("kafka=2.8.2 unclean=yes", *UNCLEAN).world)
 
     assert copies(state) == {1: "broker 1 starts as a follower"}
 
 
 def test_a_copy_that_the_rule_keeps_outlives_following() -> None:
     """KIP-101's divergence: A's high watermark lies above what the new leader wrote there."""
-    told = story(
+    fork = story_of(
         "kafka=0.10.2.2 unclean=yes",
         "fence B", "fence C", "produce A a acks=all", "checkpoint A", "stop A", "elect B isr=B",
         "produce B x acks=all",
     )  # fmt: skip
 
-    assert copies(fold_steps(told.world)) == {1: "broker 1 loses this directory"}
+    assert copies(fold_steps(fork.world)) == {1: "broker 1 loses this directory"}
 
 
 def test_nothing_is_asked_for_that_was_handed_over() -> None:
-    state = fold_steps(story("kafka=2.8.2 unclean=yes", "produce A a", "stop A").world)
+    state = fold_steps(story_of("kafka=2.8.2 unclean=yes", "produce A a", "stop A").world)
     asked = [
         "the controller's history (metadata log or state-change.log)",
         "an acknowledgement log of the producers",
@@ -115,10 +98,7 @@ def test_nothing_is_asked_for_that_was_handed_over() -> None:
 
 
 def test_a_cleanly_stopped_directory_is_here_and_a_running_one_may_have_gone_on() -> None:
-    state = new_state("", "t", "", 0)
-    for number, stopped in ((1, True), (2, False)):
-        fact = ev.ReplicaLogObserved(number, 0, 0, (), stopped=stopped)
-        apply(state, ev.Event(str(number), "x", "", "t", "", 0, number, fact))
+    state = told(ev.ReplicaLogObserved(r, 0, 0, (), stopped=r == 1) for r in (1, 2))
     asked = ["the log directory of broker 1", "the log directory of broker 2 as it is now"]
 
     assert still_to_get(state, asked) == asked[1:]
@@ -184,15 +164,9 @@ def test_the_proof_names_where_a_leader_leads_again_without_what_its_disk_lost()
         ev.BecameLeader(1, 0, 0, 0),
         ev.LeaderAppended(1, 0, 6, 0, 8),
     ]
-    state = new_state("c", "t", "id", 0)
-    for n, fact in enumerate(facts):
-        at = 1_000 + n
-        apply(
-            state, ev.Event(f"e{n}", "trace", "c", "t", "id", 0, n, fact, at, "forensic", None, 0)
-        )
-    found = answer(state)
+    found = answer(told(facts))
     assert [loss["cause"] for loss in found.losses] == ["storage_loss"]
     (proof,) = (f for f in found.findings if f["finding_id"] == found.losses[0]["finding_id"])
     led = [step["event_id"] for step in proof["witness"] if "leads epoch 0" in step["because"]]
     again = max(n for n, fact in enumerate(facts) if isinstance(fact, ev.BecameLeader))
-    assert led == [f"e{again}"]
+    assert led == [str(again)]

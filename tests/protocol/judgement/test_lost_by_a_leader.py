@@ -17,7 +17,7 @@ from tests.protocol.judgement.danger_stories import (
     of_two,
     offsets_of,
 )
-from tests.protocol.schedules import schedule_machine
+from tests.protocol.schedules import schedule_story
 
 
 def test_a_record_of_a_later_epoch_it_never_had() -> None:
@@ -42,7 +42,7 @@ def test_what_a_leader_that_is_away_would_lead_on_without_it_had_and_lost() -> N
     """After a power failure, alone with one that runs or with none, before that is noticed."""
     named = Counter[str]()
     for seed in range(150):
-        whole_story = schedule_machine(seed).story.machine
+        whole_story = schedule_story(seed).machine
         leader = valid_leader(whole_story.world)
         if leader is None or not leader.running or leader.isolated:
             continue
@@ -132,7 +132,7 @@ def test_what_the_last_leader_would_come_back_without_is_lost_once_it_does() -> 
     """After a power failure, with nobody else to be elected, as the machine has it."""
     named = 0
     for seed in range(80):
-        whole_story = schedule_machine(seed).story.machine
+        whole_story = schedule_story(seed).machine
         leader = valid_leader(whole_story.world)
         if leader is None or not leader.running or leader.isolated:
             continue

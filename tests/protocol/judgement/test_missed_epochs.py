@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from replication.evidence.importer import import_evidence
-from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.bounded import fold_all
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.missed_epochs import KIND
+from tests.protocol.judgement.told import told
 
 AGAIN = ev.BecameLeader(1, 2, 11, 10, 4, previous_leader_epoch=0)
 
@@ -21,11 +21,9 @@ def recorded(leader: int, leader_epoch: int, *isr: int) -> ev.Fact:
 
 
 def warnings(*facts: ev.Fact) -> list[tuple[str, str]]:
-    state = new_state("c", "t", "", 0)
     known = [ev.PartitionDescribed((1, 2, 3), 1, False, "delete", "4.3.0"), recorded(1, 0, 1, 2, 3)]
-    for n, fact in enumerate([*known, ev.BecameLeader(1, 0, 0, 0), *facts]):
-        apply(state, ev.Event(str(n), "trace", "c", "t", "", 0, n, fact))
-    return [(f["kind"], f["severity"]) for f in answer(state).findings if "kind" in f]
+    found = answer(told([*known, ev.BecameLeader(1, 0, 0, 0), *facts])).findings
+    return [(f["kind"], f["severity"]) for f in found if "kind" in f]
 
 
 MISSED = [(KIND, "warning")]
@@ -81,8 +79,8 @@ def test_it_is_read_off_the_lines_of_leaders(release: str, tmp_path: Path) -> No
         folder = tmp_path / f"broker-{broker}"
         folder.mkdir()
         (folder / "state-change.log").write_text(text)
-    (told,) = fold_all(import_evidence([tmp_path]).events())
-    findings = [f for f in answer(told.state).findings if "kind" in f]
+    (folded,) = fold_all(import_evidence([tmp_path]).events())
+    findings = [f for f in answer(folded.state).findings if "kind" in f]
     assert [f["kind"] for f in findings] == ["leader_missed_epoch"]
     assert "broker 3 led epoch 1" in findings[0]["summary"]
     read_in = {Path(place["path"]).parent.name for place in findings[0]["source"]}

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from replication.protocol.folding.fold import apply, new_state
+from replication.protocol.folding.fold import apply
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import State
@@ -30,7 +30,7 @@ from replication.protocol.judgement.questions import (
 from replication.protocol.judgement.survival import Promise, judge_promise
 from replication.protocol.judgement.two_histories import two_histories, words
 from replication.protocol.judgement.view import view_of
-from tests.protocol.judgement.told import copy, elected, given, told, verdict
+from tests.protocol.judgement.told import copy, elected, event, given, told, verdict
 
 LOST: list[ev.Fact] = [
     *given(), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0),
@@ -158,11 +158,7 @@ def test_nothing_is_assumed_of_a_topic_whose_creation_is_told(shown: list[ev.Fac
 
 def timed(facts: Sequence[tuple[int, ev.Fact]]) -> State:
     """The state that facts lead to of which it is known when each was observed, in seconds."""
-    state = new_state("", "t", "", 0)
-    for n, (second, fact) in enumerate(facts):
-        at = 60_000 + 1_000 * second
-        apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at, "forensic"))
-    return state
+    return told(event(n, fact, 60_000 + 1_000 * at) for n, (at, fact) in enumerate(facts))
 
 
 def answered(
@@ -228,8 +224,7 @@ def test_no_clock_is_asked_of_what_is_close_or_came_after(acknowledged_at: int) 
 def test_what_shows_a_clock_to_be_wrong_withdraws_it(shown: tuple[int, ev.Fact]) -> None:
     state = lost_with_power(acknowledged_at=10)
     assert clocks_tell(state)
-    at, fact = 60_000 + 1_000 * shown[0], shown[1]
-    apply(state, ev.Event("shown", "trace", "", "t", "", 0, 99, fact, at, "forensic"))
+    apply(state, event(99, shown[1], 60_000 + 1_000 * shown[0]))
     assert not clocks_tell(state)
 
 

@@ -1,12 +1,11 @@
 """Since when and until when a failure could cost records, along the traces of stories."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
 import pytest
 
-from replication.machine.scenario import Runner
-from replication.machine.scenario_text import Stanza, parse
 from replication.protocol.folding.fold import Rejected, apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import EpochEntry, Span
@@ -15,7 +14,9 @@ from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement import risk_watch
 from replication.protocol.judgement.at_risk import dangers
 from replication.protocol.judgement.judge import answer
+from tests.protocol.judgement.told import event
 from tests.protocol.planted import schedule, trace
+from tests.protocol.stories import played
 
 SECOND = 1_000
 BEHIND = """given isr=A min_insync_replicas=1 kafka=3.9.1 unclean=yes
@@ -34,18 +35,18 @@ controller
 
 def watched(text: str) -> State:
     """A scenario's facts, a second apart, folded and looked at as hosts do."""
-    runner = Runner()
-    for stanza in parse(text):
-        if isinstance(stanza, Stanza):
-            runner.run(stanza)
-    assert runner.story is not None
+    facts = [step.fact for step in played(text).world.steps]
+    return seen_by_hosts([(fact, n) for n, fact in enumerate([*facts, ev.InputEnded()])], "traced")
+
+
+def seen_by_hosts(facts: Sequence[tuple[ev.Fact, float]], grade: str = "forensic") -> State:
+    """The state that facts of these seconds lead to, looked at as hosts do."""
     state = new_state("", "t", "", 0)
-    facts = [step.fact for step in runner.story.machine.world.steps]
-    for n, fact in enumerate([*facts, ev.InputEnded()]):
-        event = ev.Event(str(n), "trace", "", "t", "", 0, n, fact, n * SECOND, "traced")
-        risk_watch.before(state, event)
-        apply(state, event)
-        risk_watch.after(state, event)
+    for n, (fact, at) in enumerate(facts):
+        each = event(n, fact, int(at * SECOND), grade)
+        risk_watch.before(state, each)
+        apply(state, each)
+        risk_watch.after(state, each)
     return state
 
 
@@ -98,13 +99,7 @@ def running(
         *copies,
         (ev.InputEnded(), 0),
     ]
-    state = new_state("", "t", "", 0)
-    for n, (fact, at) in enumerate(facts):
-        event = ev.Event(str(n), "trace", "", "t", "", 0, n, fact, int(at * SECOND))
-        risk_watch.before(state, event)
-        apply(state, event)
-        risk_watch.after(state, event)
-    return state
+    return seen_by_hosts(facts)
 
 
 def test_a_follower_outside_the_isr_counts_as_of_when_its_log_was_read() -> None:
@@ -223,7 +218,7 @@ def told_by_digests(seed: int) -> Timed:
     chance, shadow, facts = Random(seed), new_state("", "t", "", 0), Timed()
     for n, fact in enumerate(trace(*schedule(seed, length=60))):
         try:
-            apply(shadow, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, n, "traced"))
+            apply(shadow, event(n, fact, n, "traced"))
         except Rejected:
             continue
         if isinstance(fact, ev.PartitionDescribed):
@@ -244,17 +239,17 @@ def risks_of(facts: Timed, grade: str, *, forgetful: bool) -> list[list[Risk]]:
     """What is known of dangers after each step. forgetful: each look starts without notes."""
     state, known = new_state("", "t", "", 0), []
     for n, (fact, at) in enumerate(facts):
-        event = ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at, grade)
+        each = event(n, fact, at, grade)
         if forgetful:
             state.risks.notes = RiskNotes()
-        risk_watch.before(state, event)
+        risk_watch.before(state, each)
         try:
-            apply(state, event)
+            apply(state, each)
         except Rejected:
             continue
         if forgetful:
             state.risks.notes = RiskNotes()
-        risk_watch.after(state, event)
+        risk_watch.after(state, each)
         known.append([replace(r) for r in (*state.risks.past, *state.risks.live)])
     return known
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.histories.assumptions import (
@@ -16,7 +15,15 @@ from replication.protocol.histories.assumptions import (
     REPLICAS_AS_SEEN,
 )
 from replication.protocol.judgement.judge import answer
-from tests.protocol.judgement.told import ACKNOWLEDGED, COMMITTED, copy, elected, given, told
+from tests.protocol.judgement.told import (
+    ACKNOWLEDGED,
+    COMMITTED,
+    copy,
+    elected,
+    event,
+    given,
+    told,
+)
 
 Facts = list[ev.Fact]
 UNTOLD: Facts = [*given(acks=False), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0)]
@@ -133,12 +140,8 @@ def test_evidence_that_no_history_explains_has_gaps_by_name_and_strictly_no_verd
 
 
 def test_a_loss_tells_when_producers_were_told_and_what_it_assumes() -> None:
-    state = new_state("", "t", "", 0)
-    promised = ev.RecordsAcknowledged(0, 2, "all", 0, 0, None, 2_000)
-    for n, fact in enumerate([*BEGUN, ALONE, promised, *PASSED_OVER, *OTHERS]):
-        at = 1_000 if fact is promised else None
-        apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at))
-    (loss,) = answer(state).losses
+    promised = event(99, ev.RecordsAcknowledged(0, 2, "all", 0, 0, None, 2_000), at=1_000)
+    (loss,) = answer(told([*BEGUN, ALONE, promised, *PASSED_OVER, *OTHERS])).losses
     day = "1970-01-01T00:00:0"
     told_at = (loss["acknowledged_from"], loss["acknowledged_until"])
     assert told_at == (f"{day}1.000Z", f"{day}2.000Z")

@@ -1,8 +1,8 @@
 """Small evidence for questions of the judgement: facts in, a folded state or its verdicts out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from replication.protocol.folding.fold import apply, new_state
+from replication.protocol.folding.fold import Rejected, apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import EpochEntry, Span
 from replication.protocol.ground.topic_partition import State
@@ -18,11 +18,24 @@ COMMITTED = "committed_records_survive"
 ACKNOWLEDGED = "acknowledged_records_survive"
 
 
-def told(facts: Sequence[ev.Fact], grade: str = "forensic") -> State:
-    """The state that facts of one grade lead to, in their order."""
+def event(n: int, fact: ev.Fact, at: int | None = None, grade: str = "forensic") -> ev.Event:
+    """The n-th fact of a trace. at: ms since the Unix epoch, when it was observed."""
+    return ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at, grade)
+
+
+def told(
+    facts: Iterable[ev.Fact | ev.Event], grade: str = "forensic", *, refusing: bool = True
+) -> State:
+    """The state that facts of one grade lead to, in their order; an event is taken as it is.
+
+    Where refusing is off, what the fold refuses is left out."""
     state = new_state("", "t", "", 0)
     for n, fact in enumerate(facts):
-        apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, None, grade))
+        try:
+            apply(state, fact if isinstance(fact, ev.Event) else event(n, fact, None, grade))
+        except Rejected:
+            if refusing:
+                raise
     return state
 
 
