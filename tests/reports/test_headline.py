@@ -493,3 +493,12 @@ def test_one_count_of_what_is_undecided_and_no_offset_is_told_both_ways(
         if both and both["lost_in_both"]:
             assert "the record is kept" not in v["reason"]
             assert "nothing is lost" not in f"{why_open(v)} {two_histories_text(v)}".lower()
+
+
+def test_a_high_watermark_that_fell_is_judged_in_one_reading() -> None:
+    fields = {"from_high_watermark": 9, "to_high_watermark": 7}
+    row = {"kind": "high_watermark_regressed", "broker": 2, "fields": fields}
+    assert sentence(row) == (
+        "broker 2's high watermark fell from 9 to 7: if it was a follower then, nothing is wrong; "
+        "of a leader it must not fall"
+    )
