@@ -493,3 +493,25 @@ def test_one_count_of_what_is_undecided_and_no_offset_is_told_both_ways(
         if both and both["lost_in_both"]:
             assert "the record is kept" not in v["reason"]
             assert "nothing is lost" not in f"{why_open(v)} {two_histories_text(v)}".lower()
+
+
+@pytest.mark.parametrize("leave", ["disk*", "broker-1"])
+@pytest.mark.parametrize("name", sorted(p.name for p in INCIDENTS.iterdir() if p.is_dir()))
+def test_two_histories_are_never_alike_and_deny_no_line(
+    name: str, leave: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, _ = captured(name, tmp_path, capsys, leave)
+    for both in (v["histories"] for v in made["verdicts"] if v["histories"]):
+        sides_of = [[step["words"] for step in both[side]] for side in ("kept", "broken")]
+        assert sides_of[0] != sides_of[1] or not any(sides_of)
+        # A start that tells a lower end is a line that shows what a disk lost.
+        assert not any("no line shows it" in words for side in sides_of for words in side)
+
+
+def test_a_high_watermark_that_fell_is_judged_in_one_reading() -> None:
+    fields = {"from_high_watermark": 9, "to_high_watermark": 7}
+    row = {"kind": "high_watermark_regressed", "broker": 2, "fields": fields}
+    assert sentence(row) == (
+        "broker 2's high watermark fell from 9 to 7: if it was a follower then, nothing is wrong; "
+        "of a leader it must not fall"
+    )

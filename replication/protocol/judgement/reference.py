@@ -90,7 +90,7 @@ def what_is_missing(state: State, ref: Reference) -> tuple[str, str]:
     """Why the log that counts is not known, and the artefact that would tell."""
     if ref.leader is not None:
         return (
-            f"the log of leader {ref.leader} was not handed over",
+            f"the log directory of broker {ref.leader}, the leader, was not handed over",
             f"the log directory of broker {ref.leader}",
         )
     known = [r for r in sorted(state.replicas) if state.log_is_known(state.replicas[r])]

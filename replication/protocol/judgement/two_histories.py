@@ -4,6 +4,7 @@ Both fit the evidence. Told leader epoch by leader epoch; where they part first 
 would have to tell, and so what settles the question is worked out, not written by hand.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,13 @@ from replication.protocol.histories.filters.windows import Window
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import Search
 from replication.protocol.histories.stretches import Admitted, Stretch
-from replication.protocol.judgement.questions import ACKNOWLEDGED, CONSUMED, QUESTIONS
+from replication.protocol.judgement.questions import (
+    ACKNOWLEDGED,
+    CONSUMED,
+    MATCHING,
+    QUESTIONS,
+    last_leaders,
+)
 from replication.protocol.judgement.settling import artefacts
 
 # Steps and states: to tell two histories, more is kept apart than to decide.
@@ -100,10 +107,13 @@ def words(told: Told) -> str:
         "committed_late": f"{told.record} is below the high watermark of {leader}, "
         "which another had replaced by then",
         "missed": f"{who} begins to lead without {told.record}",
-        "disk": f"a disk loses {told.record}, and no line shows it",
+        "disk": f"a disk loses {told.record}; no lines show that it was there and then was not",
         "answered": f"a producer gets an answer for {told.record}, and no evidence shows that",
         "consumed": f"a consumer is given {told.record}, and no evidence shows that",
-        "ends_with": f"{who} holds {told.record} at the end",
+        "ends_with": f"{who} leads next and has {told.record}",
+        "ends_without": f"{who} leads next without {told.record}",
+        "cuts_next": f"{who} cuts {told.record} as it follows next",
+        "keeps_next": f"{who} keeps {told.record} as it follows next",
     }[told.step]
 
 
@@ -123,7 +133,12 @@ def two_histories(stretch: Stretch, question: str) -> TwoHistories:
         windows = search.windows()
         found.kept, found.broken = _told(search, windows, kept), _told(search, windows, broken)
         if found.kept == found.broken:
-            found.broken += _answered(found.broken, question)
+            then = windows[-1].leader_epoch + 1 if windows else 0
+            with_it, without = _next(search, admitted, question, then, kept[-1])
+            found.kept += with_it
+            found.broken += without
+        if found.kept == found.broken:
+            found.broken += _answered(search, admitted, found.broken, question, broken[-1])
         mine, other = found.parts
         brokers = {t.broker for t in (*mine, *other) if t.broker is not None}
         brokers |= {t.leader for t in (*mine, *other) if t.leader is not None}
@@ -131,12 +146,48 @@ def two_histories(stretch: Stretch, question: str) -> TwoHistories:
     return found
 
 
-def _answered(told: list[Told], question: str) -> list[Told]:
+def _lacking(admitted: Admitted, end: At) -> Iterator[tuple[int, list[int], list[int]]]:
+    """Each record of which something may have been promised and that who may lead next may lack:
+    with the places of those that have it, and of those that do not."""
+    leaders = [p for p in last_leaders(admitted) if p is not None]
+    for record in reversed(_each(end.committed_by_any | end.appended)):
+        lacks = [p for p in leaders if end.records[p] != record]
+        if lacks:
+            yield record, [p for p in leaders if end.records[p] == record], lacks
+
+
+def _next(
+    search: Search, admitted: Admitted, question: str, leader_epoch: int, end: At
+) -> tuple[list[Told], list[Told]]:
+    """What comes next in two histories in which all brokers do the same: which broker leads, one
+    that has a record or one that lacks it; whether a follower cuts the record in which it differs.
+    """
+
+    def told(place: int, step: str, record: int) -> list[Told]:
+        number = search.line.replicas[place]
+        broker = None if number == UNSEEN_REPLICA else number
+        return [Told(leader_epoch, broker, broker, step, _name(search, record))]
+
+    if question == MATCHING:
+        last = {end.records[p] for p in last_leaders(admitted) if p is not None}
+        for place, record in enumerate(end.records):
+            if record and record not in last:
+                return told(place, "cuts_next", record), told(place, "keeps_next", record)
+    for record, has, lacks in _lacking(admitted, end):
+        if has and question != MATCHING:
+            return told(has[0], "ends_with", record), told(lacks[0], "ends_without", record)
+    return [], []
+
+
+def _answered(
+    search: Search, admitted: Admitted, told: list[Told], question: str, end: At
+) -> list[Told]:
     """What a client learns in one of two histories in which all brokers do the same: of the record
     that the last leader lacks, in the leader epoch in which it was written."""
     step = {ACKNOWLEDGED: "answered", CONSUMED: "consumed"}.get(question)
-    lacked = [t.record for t in told if t.step in ("missed", "lost")]
-    if step is None or not lacked:
+    lacked = [_name(search, record) for record, _, _ in _lacking(admitted, end)]
+    lacked += [t.record for t in told if t.step in ("missed", "lost")]
+    if step is None or not lacked or not told:
         return []
     wrote = [t.leader_epoch for t in told if (t.step, t.record) == ("wrote", lacked[-1])]
     return [Told((wrote or [told[-1].leader_epoch])[-1], None, None, step, lacked[-1])]
