@@ -7,9 +7,9 @@ from replication.evidence.joining.partition_events import events_of
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished
 from replication.evidence.joining.registrations import Recorded
-from replication.protocol.folding import fold
 from replication.protocol.ground import events as ev
 from tests.evidence.joining.lines import line
+from tests.protocol.judgement.told import told
 
 
 def registered(at: int, replicas: tuple[int, ...] | None) -> Recorded:
@@ -19,10 +19,7 @@ def registered(at: int, replicas: tuple[int, ...] | None) -> Recorded:
 
 def assigned(evidence: PartitionEvidence) -> tuple[int, ...] | None:
     """What the partition's events leave as its assignment."""
-    state = fold.new_state("", "t", "", 0)
-    for event in events_of(finished(evidence), "trace", 0):
-        fold.apply(state, event)
-    return state.settings.assigned_replicas
+    return told(events_of(finished(evidence), "trace", 0)).settings.assigned_replicas
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,12 @@ from replication.foresight.whatif import NOT_LOST, NOT_TOLD, STILL_LOST, ask
 from replication.machine.machine_state import Impossible, World
 from replication.machine.partition_machine import Given, PartitionMachine
 from replication.machine.states import valid_leader
-from replication.protocol.folding.fold import Rejected, apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.events import Event, RecordsAcknowledged
 from replication.protocol.ground.versions import behaviour
 from replication.protocol.judgement.judge import answer
-from tests.protocol.default_evidence import evidence, left_by
+from tests.protocol.default_evidence import evidence, folded, left_by
+from tests.protocol.judgement.told import event
 
 Script = list[tuple[str, ...]]
 
@@ -231,21 +231,12 @@ def _leads(run: Run) -> bool:
 def as_events(world: World, seed: int) -> list[Event]:
     """What a run leaves behind at default log levels."""
     facts = evidence(left_by(world, random.Random(seed)), frozenset())
-    return [
-        Event(str(n), "w", "", "w", "", 0, n, fact, None, "forensic")
-        for n, fact in enumerate(facts)
-    ]
+    return [event(n, fact) for n, fact in enumerate(facts)]
 
 
 def ledger_of(events: list[Event]) -> list[dict[str, object]]:
     """The rows of the ledger that tell of answered records."""
-    state = new_state("", "w", "", 0)
-    for event in events:
-        try:
-            apply(state, event)
-        except Rejected:
-            continue
-    judged = answer(state)
+    judged = answer(folded(events))
     found = []
     for row in judged.losses:
         if row["status"] == "recovered" or not str(row["tier"]).startswith("acknowledged"):

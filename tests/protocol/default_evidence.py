@@ -217,6 +217,6 @@ def _as_told(
         )
 
 
-def folded(facts: Iterable[ev.Fact], grade: str = "forensic") -> State:
+def folded(facts: Iterable[ev.Fact | ev.Event], grade: str = "forensic") -> State:
     """The state that evidence leads to; facts that the fold refuses are left out."""
     return told(facts, grade, refusing=False)

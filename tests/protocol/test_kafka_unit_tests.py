@@ -1,19 +1,17 @@
-"""What Kafka's own unit tests expect of leader epochs, fetches and reassignments, row by row.
+"""What Kafka's own unit tests expect of assignments, fetches and reassignments, row by row.
 
 Each row is an expectation in our own words, with the class and the test of Kafka's that has it.
-What else those tests expect, of elections, the ISR and truncation, scenarios and random schedules
-notice as well: tests.protocol.mutants changes each condition of the rules, and they tell.
+What else those tests expect (where epochs end, elections, the ISR, cuts), scenarios and random
+schedules notice as well: tests.protocol.mutants changes each condition of the rules, and they tell.
 """
 
 from replication.protocol.ground.leader_epoch_cache import (
     EpochCache,
     assign,
-    end_offset_for_epoch,
-    truncate_from_end,
     truncate_from_start,
 )
 from replication.protocol.ground.model import EpochEndOffset, EpochEntry
-from replication.protocol.ground.versions import Behaviour, behaviour
+from replication.protocol.ground.versions import behaviour
 from replication.protocol.rules.fetch_admission import FetchTarget, FollowerFetch, fetch_admission
 from replication.protocol.rules.reassignment import Assignment, reassignment
 
@@ -22,89 +20,12 @@ KRAFT = behaviour("3.8.0", controller="kraft")
 Pairs = tuple[tuple[int, int], ...]
 
 
-def cache_of(assigned: Pairs, of: Behaviour = ZOOKEEPER) -> EpochCache:
+def cache_of(assigned: Pairs) -> EpochCache:
     """The cache after these assignments of (leader epoch, offset), in order."""
     entries: EpochCache = ()
     for leader_epoch, offset in assigned:
-        entries = assign(entries, leader_epoch, offset, of)
+        entries = assign(entries, leader_epoch, offset, ZOOKEEPER)
     return entries
-
-
-def entries_of(pairs: Pairs) -> EpochCache:
-    return tuple(EpochEntry(*pair) for pair in pairs)
-
-
-MANY_LEADERS = ((0, 0), (1, 0), (2, 5))
-MANY_MESSAGES = ((0, 0), (0, 1), (0, 2), (1, 3), (1, 4), (1, 5), (2, 6), (2, 7), (2, 8))
-
-# LeaderEpochFileCacheTest: test, assignments, log end, requested epoch, answer
-END_OFFSETS: list[tuple[str, Pairs, int, int | None, tuple[int | None, int | None]]] = [
-    ("shouldAddEpochAndMessageOffsetToCache", ((2, 10),), 11, 2, (2, 11)),
-    ("shouldReturnLogEndOffsetIfLatestEpochRequested", ((2, 11), (2, 12)), 14, 2, (2, 14)),
-    ("shouldReturnUndefinedOffsetIfUndefinedEpochRequested", ((2, 11), (3, 12)), 0, None,
-     (None, None)),
-    ("shouldReturnUnsupportedIfNoEpochRecorded", (), 0, 0, (None, None)),
-    ("shouldReturnUnsupportedIfNoEpochRecordedAndUndefinedEpochRequested", (), 73, None,
-     (None, None)),
-    ("shouldReturnFirstEpochIfRequestedEpochLessThanFirstEpoch", ((5, 11), (6, 12), (7, 13)), 0,
-     4, (4, 11)),
-    ("shouldTruncateIfMatchingEpochButEarlierStartingOffset",
-     ((5, 11), (6, 12), (7, 13), (7, 12)), 0, 5, (5, 12)),
-    ("shouldTruncateIfMatchingEpochButEarlierStartingOffset, gone",
-     ((5, 11), (6, 12), (7, 13), (7, 12)), 0, 6, (5, 12)),
-    ("shouldGetFirstOffsetOfSubsequentEpochWhenOffsetRequestedForPreviousEpoch",
-     ((1, 11), (1, 12), (2, 13), (2, 14), (3, 15), (3, 16)), 17, 2, (2, 15)),
-    ("shouldReturnNextAvailableEpochIfThereIsNoExactEpochForTheOneRequested, 1",
-     ((0, 10), (2, 13), (4, 17)), 0, 1, (0, 13)),
-    ("shouldReturnNextAvailableEpochIfThereIsNoExactEpochForTheOneRequested, 2",
-     ((0, 10), (2, 13), (4, 17)), 0, 2, (2, 17)),
-    ("shouldReturnNextAvailableEpochIfThereIsNoExactEpochForTheOneRequested, 3",
-     ((0, 10), (2, 13), (4, 17)), 0, 3, (2, 17)),
-    ("shouldReturnInvalidOffsetIfEpochIsRequestedWhichIsNotCurrentlyTracked", ((2, 100),), 100,
-     3, (None, None)),
-    ("shouldSupportEpochsThatDoNotStartFromZero", ((2, 6),), 7, 2, (2, 7)),
-    ("shouldEnforceMonotonicallyIncreasingEpochs", ((1, 5), (2, 6), (1, 7)), 8, 1, (1, 8)),
-    ("shouldEnforceMonotonicallyIncreasingEpochs, gone", ((1, 5), (2, 6), (1, 7)), 8, 2,
-     (None, None)),
-    ("shouldIncreaseAndTrackEpochsAsLeadersChangeManyTimes, 2", MANY_LEADERS, 10, 2, (2, 10)),
-    ("shouldIncreaseAndTrackEpochsAsLeadersChangeManyTimes, 1", MANY_LEADERS, 10, 1, (1, 5)),
-    ("shouldIncreaseAndTrackEpochsAsLeadersChangeManyTimes, 0", MANY_LEADERS, 10, 0, (0, 0)),
-    ("shouldIncreaseAndTrackEpochsAsFollowerReceivesManyMessages, 2", MANY_MESSAGES, 9, 2, (2, 9)),
-    ("shouldIncreaseAndTrackEpochsAsFollowerReceivesManyMessages, 1", MANY_MESSAGES, 9, 1, (1, 6)),
-    ("shouldIncreaseAndTrackEpochsAsFollowerReceivesManyMessages, 0", MANY_MESSAGES, 9, 0, (0, 3)),
-    ("shouldFetchEndOffsetOfEmptyCache", (), 7, 7, (None, None)),
-]  # fmt: skip
-
-
-def test_end_offset_of_an_epoch() -> None:
-    for test, assigned, log_end, requested, answer in END_OFFSETS:
-        found = end_offset_for_epoch(cache_of(assigned), requested, log_end, ZOOKEEPER)
-        assert found == EpochEndOffset(*answer), test
-
-
-# LeaderEpochFileCacheTest of 0.11.0.2 to 2.0.0: test, assignments, log end, requested epoch,
-# answer, entries
-OLD_CACHES: list[tuple[str, Pairs, int, int, tuple[int | None, int | None], Pairs]] = [
-    ("shouldAllowLeaderEpochToChangeEvenIfOffsetDoesNot", ((2, 9), (3, 9)), 9, 2, (2, 9),
-     ((2, 9), (3, 9))),
-    ("shouldReturnUnsupportedIfRequestedEpochLessThanFirstEpoch", ((5, 11), (6, 12), (7, 13)), 14,
-     4, (None, None), ((5, 11), (6, 12), (7, 13))),
-    ("shouldNotLetEpochGoBackwardsEvenIfMessageEpochsDo, 1", ((1, 5), (2, 6), (1, 7)), 8, 1,
-     (1, 6), ((1, 5), (2, 6))),
-    ("shouldNotLetEpochGoBackwardsEvenIfMessageEpochsDo, 2", ((1, 5), (2, 6), (1, 7)), 8, 2,
-     (2, 8), ((1, 5), (2, 6))),
-    ("shouldNotLetOffsetsGoBackwardsEvenIfEpochsProgress", ((2, 6), (3, 5)), 7, 3, (None, None),
-     ((2, 6),)),
-    ("shouldReturnNextAvailableEpochIfThereIsNoExactEpochForTheOneRequested",
-     ((0, 10), (2, 13), (4, 17)), 18, 3, (2, 17), ((0, 10), (2, 13), (4, 17))),
-]  # fmt: skip
-
-
-def test_the_cache_up_to_2_0_0() -> None:
-    for test, assigned, log_end, requested, answer, entries in OLD_CACHES:
-        cache = cache_of(assigned, behaviour("2.0.0"))
-        found = end_offset_for_epoch(cache, requested, log_end, behaviour("2.0.0"))
-        assert (cache, found) == (entries_of(entries), EpochEndOffset(*answer)), test
 
 
 # LeaderEpochFileCacheTest: test, assignments, entries
@@ -120,28 +41,7 @@ ASSIGNMENTS: list[tuple[str, Pairs, Pairs]] = [
 
 def test_assigning_epochs() -> None:
     for test, assigned, entries in ASSIGNMENTS:
-        assert cache_of(assigned) == entries_of(entries), test
-
-
-THREE = ((2, 6), (3, 8), (4, 11))
-
-# LeaderEpochFileCacheTest: test, from the start or the end, offset, entries
-CUTS: list[tuple[str, str, int, Pairs]] = [
-    ("shouldDropEntriesOnEpochBoundaryWhenRemovingLatestEntries", "end", 8, ((2, 6),)),
-    ("shouldDropEntriesBetweenEpochBoundaryWhenRemovingNewest", "end", 9, ((2, 6), (3, 8))),
-    ("shouldPreserveResetOffsetOnClearEarliestIfOneExists", "start", 8, ((3, 8), (4, 11))),
-    ("shouldUpdateSavedOffsetWhenOffsetToClearToIsBetweenEpochs", "start", 9, ((3, 9), (4, 11))),
-    ("shouldNotClearAnythingIfOffsetToEarly", "start", 1, THREE),
-    ("shouldNotClearAnythingIfOffsetToFirstOffset", "start", 6, THREE),
-    ("shouldRetainLatestEpochOnClearAllEarliest", "start", 11, ((4, 11),)),
-    ("shouldRetainLatestEpochOnClearAllEarliestAndUpdateItsOffset", "start", 15, ((4, 15),)),
-]
-
-
-def test_cutting_the_cache() -> None:
-    for test, where, offset, entries in CUTS:
-        cut = truncate_from_end if where == "end" else truncate_from_start
-        assert cut(cache_of(THREE), offset) == entries_of(entries), test
+        assert cache_of(assigned) == tuple(EpochEntry(*pair) for pair in entries), test
 
 
 FETCHED = ((0, 0), (3, 2), (4, 8), (7, 13), (9, 14), (10, 17))

@@ -9,29 +9,21 @@ import os
 import pytest
 
 from replication.machine.scenario import run_scenario
-from tests.protocol.schedules import Setting, as_scenario, run, schedule, search, shrunk
+from tests.protocol.schedules import Setting, as_scenario, schedule, search, shrunk
 
 COUNT = int(os.environ.get("SCHEDULES", "1000"))
 PARTS = 10
-WHOLE = 10_000
 
 
 @pytest.mark.parametrize(
-    "part",
-    [pytest.param(part, marks=[pytest.mark.slow] if part > 2 else []) for part in range(PARTS)],
+    ("part", "count"),
+    [
+        *(pytest.param(n, COUNT, marks=[pytest.mark.slow] * (n > 2)) for n in range(PARTS)),
+        *(pytest.param(n, 10_000, marks=pytest.mark.sweep) for n in range(PARTS)),
+    ],
 )
-def test_random_schedules_agree(part: int) -> None:
-    each = max(1, COUNT // PARTS)
-
-    failures = search(each, part * each)
-
-    assert failures == [], "\n".join(failures)
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("part", range(PARTS))
-def test_ten_thousand_random_schedules_agree(part: int) -> None:
-    each = WHOLE // PARTS
+def test_random_schedules_agree(part: int, count: int) -> None:
+    each = max(1, count // PARTS)
 
     failures = search(each, part * each)
 
@@ -67,7 +59,3 @@ def test_shrinking_keeps_what_the_difference_needs(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("tests.protocol.schedules.run", differs_after_c)
 
     assert shrunk(Setting("2.8.1", False, 1, True), ["a", "b", "a", "c", "d"]) == ["b", "c"]
-
-
-def test_a_schedule_that_agrees_is_no_failure() -> None:
-    assert run(Setting("2.8.1", True, 1, False), ["produce A r0", "fetch B", "fetch B"]) is None

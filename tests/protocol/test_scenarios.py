@@ -50,6 +50,12 @@ def test_every_rule_names_a_scenario_that_shows_it() -> None:
 
 GIVEN = "given isr=A,B kafka=2.8.0\nA* e0  0:a |\nB  e0  0:a |\n----\nok\n\n"
 
+
+def given(settings: str, *rows: str) -> str:
+    """Where a story begins, in the logs of these rows."""
+    return "\n".join([f"given {settings}", *(rows or ["A* e0  |"]), "----", ""])
+
+
 MISTAKES = [
     ("no divider", "given isr=A kafka=2.8.0\nA* e0  |\n", 3, 1, "expected ----"),
     ("unknown command", GIVEN + "fech A\n----\n", 7, 1, "unknown command 'fech'"),
@@ -62,27 +68,15 @@ MISTAKES = [
     ("empty value", GIVEN + "fetch B response=\n----\n", 7, 18, "response needs a value"),
     ("set twice", GIVEN + "fetch B max=1 max=2\n----\n", 7, 15, "max is set twice"),
     ("no given", "fetch A\n----\n", 1, 1, "expected given"),
-    ("no version", "given isr=A\nA* e0  |\n----\n", 1, 1, "given needs kafka=VERSION"),
-    ("unknown version", "given isr=A kafka=9.9\nA* e0  |\n----\n", 1, 19, "not known here"),
+    ("no version", given("isr=A"), 1, 1, "given needs kafka=VERSION"),
+    ("unknown version", given("isr=A kafka=9.9"), 1, 19, "not known here"),
     ("no picture", "given isr=A kafka=2.8.0\n----\n", 1, 1, "expected the lines of a picture"),
-    ("bad cell", "given isr=A kafka=2.8.0\nA* e0  0;m |\n----\n", 2, 8, "expected a cell"),
-    ("bad epoch", "given isr=A kafka=2.8.0\nA* e0x  0:m |\n----\n", 2, 4, "expected eN"),
-    (
-        "two marks",
-        "given isr=A kafka=2.8.0\nA* e0  0:m | |\n----\n",
-        2,
-        14,
-        "second high watermark",
-    ),
-    ("drawn twice", "given isr=A kafka=2.8.0\nA* e0  |\nA  e0  |\n----\n", 3, 1, "drawn twice"),
-    (
-        "two leaders",
-        "given isr=A kafka=2.8.0\nA* e0  |\nB* e0  |\n----\n",
-        1,
-        1,
-        "two replicas lead",
-    ),
-    ("unknown in isr", "given isr=C kafka=2.8.0\nA* e0  |\n----\n", 1, 11, "unknown replica 'C'"),
+    ("bad cell", given("isr=A kafka=2.8.0", "A* e0  0;m |"), 2, 8, "expected a cell"),
+    ("bad epoch", given("isr=A kafka=2.8.0", "A* e0x  0:m |"), 2, 4, "expected eN"),
+    ("two marks", given("isr=A kafka=2.8.0", "A* e0  0:m | |"), 2, 14, "second high watermark"),
+    ("drawn twice", given("isr=A kafka=2.8.0", "A* e0  |", "A  e0  |"), 3, 1, "drawn twice"),
+    ("two leaders", given("isr=A kafka=2.8.0", "A* e0  |", "B* e0  |"), 1, 1, "two replicas lead"),
+    ("unknown in isr", given("isr=C kafka=2.8.0"), 1, 11, "unknown replica 'C'"),
     ("bad record", GIVEN + "produce A b*0\n----\n", 7, 11, "expected RECORD"),
     ("bad kind", GIVEN + "crash A kind=fire\n----\n", 7, 14, "kind must be one of"),
     ("bad isr word", GIVEN + "isr now\n----\n", 7, 5, "expected check, commit or refuse"),
@@ -98,26 +92,20 @@ MISTAKES = [
     ("no proposal", GIVEN + "propose A\n----\n", 7, 1, "expected isr=A,B"),
     ("bad offsets", GIVEN + "compact A offsets=1,x\n----\n", 7, 19, "expected offsets=N,N"),
     ("no offsets", GIVEN + "compact A\n----\n", 7, 1, "expected offsets=N,N, found nothing"),
-    ("bad cleanup", "given isr=A kafka=2.8.0 cleanup=x\nA* e0  |\n----\n", 1, 33, "cleanup must"),
+    ("bad cleanup", given("isr=A kafka=2.8.0 cleanup=x"), 1, 33, "cleanup must"),
     ("too much", GIVEN + "recreate A\n----\n", 7, 10, "expected recreate"),
     ("bad invariant", GIVEN + "check log_maching\n----\n", 7, 7, "unknown invariant"),
-    (
-        "bad versions",
-        "given isr=A kafka=2.8.0 versions=A\nA* e0  |\n----\n",
-        1,
-        34,
-        "BROKER:VERSION",
-    ),
+    ("bad versions", given("isr=A kafka=2.8.0 versions=A"), 1, 34, "BROKER:VERSION"),
     (
         "no kraft mode",
-        "given isr=A kafka=3.9.1 controller=kraft versions=A:2.7.2\nA* e0  |\n----\n",
+        given("isr=A kafka=3.9.1 controller=kraft versions=A:2.7.2"),
         1,
         51,
         "no KRaft mode",
     ),
     (
         "speaks newer",
-        "given isr=A kafka=3.9.1 inter_broker=3.9 versions=A:3.5.2\nA* e0  |\n----\n",
+        given("isr=A kafka=3.9.1 inter_broker=3.9 versions=A:3.5.2"),
         1,
         51,
         "newer than Kafka 3.5.2",

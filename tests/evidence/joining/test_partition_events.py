@@ -12,11 +12,11 @@ from replication.evidence.joining.partition_events import (
     events_of,
 )
 from replication.evidence.joining.registrations import Recorded
-from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from tests.evidence.joining.evidence import evidence, leads, started
 from tests.evidence.joining.lines import acknowledged, line
 from tests.evidence.test_placement import copy_of
+from tests.protocol.judgement.told import told as folded
 
 
 def kinds(each: object) -> list[str]:
@@ -44,10 +44,8 @@ def test_clocks_interleave_the_controller_the_brokers_and_the_clients() -> None:
 def test_who_held_a_replica_between_two_assignments_is_no_stranger_to_the_fold() -> None:
     """Only the lines of broker 3 tell that the partition was reassigned to it, and away again."""
     recorded = Recorded(ev.LeadershipRecorded(1, 0, assigned_replicas=(1, 2)), 5, ev.Source("x"))
-    found = list(events_of(evidence(leads(1, 6), broker=3, recorded=[recorded]), "trace", 0))
-    state = new_state("c", "t", "", 0)
-    for event in found:
-        apply(state, event)
+    found = evidence(leads(1, 6), broker=3, recorded=[recorded])
+    state = folded(events_of(found, "trace", 0))
 
     assert state.ever_assigned == {1, 2, 3}
     assert state.replicas[3].role == "leader"
@@ -75,9 +73,7 @@ def test_who_gave_its_replica_away_is_no_stranger_before_the_controller_has_spok
     loaded = line("log_loaded", at=4, number=1, log_end_offset=0)
     told = ev.PartitionDescribed(assigned_replicas=(2, 3))
     found = evidence(started(), loaded, leads(0, 6), recorded=[recorded], described=told)
-    state = new_state("c", "t", "", 0)
-    for event in events_of(found, "trace", 0):
-        apply(state, event)
+    state = folded(events_of(found, "trace", 0))
 
     assert state.replicas[1].role == "leader"
 

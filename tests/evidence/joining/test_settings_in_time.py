@@ -8,10 +8,10 @@ from replication.evidence.joining.registrations import Recorded
 from replication.evidence.joining.settings_in_time import InForce, in_time
 from replication.evidence.metadata_log.history import ConfigChange
 from replication.evidence.zookeeper.history import SettingsWritten, ZooKeeperHistory
-from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import State
 from tests.evidence.joining.history import history
+from tests.protocol.judgement.told import told as folded
 
 UNCLEAN, MINIMUM = "unclean.leader.election.enable", "min.insync.replicas"
 
@@ -75,10 +75,7 @@ def elections(*changes: tuple[int, str, str | None]) -> State:
         settings=settings_of("t", of_brokers, told, None),
         settings_in_time=changes_of("t", of_brokers, told, None),
     )  # fmt: skip
-    state = new_state("c", "t", "", 0)
-    for event in identified(finished(evidence), "trace", 0):
-        apply(state, event)
-    return state
+    return folded(identified(finished(evidence), "trace", 0))
 
 
 def test_an_election_is_judged_by_what_was_in_force_then() -> None:
