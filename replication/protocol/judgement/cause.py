@@ -130,6 +130,24 @@ class _OfPath:
         self.number, self.record = next(missed, len(self.path) - 1), record
         self.window = self.windows[min(self.number, len(self.windows)) - 1]
         self.written_in = self._written_in()
+        self.election = self._election()
+
+    def _election(self) -> Window:
+        """The election that the leader without the record leads by: its own, or the unclean one since
+        which nobody else was elected, if it never began to lead by that one."""
+        place = self._leaders_place()
+        for number in range(self.number - 2, -1, -1):
+            window = self.windows[number]
+            other = window.leader not in (None, self.window.leader)
+            if other or place is None or self.path[number].records[place] == self.record:
+                break
+            if any(
+                i.kind == "led" for i in self.search.run.items[place].get(window.leader_epoch, ())
+            ):
+                break
+            if window.leader is not None and window.kind in UNCLEAN_KINDS:
+                return window
+        return self.window
 
     def _written_in(self) -> int | None:
         """The record's leader epoch; where a log keeps none, the one in which it is appended."""
@@ -160,7 +178,7 @@ class _OfPath:
             )
 
     def _name(self, isr: frozenset[int], removed: str | None, had: bool) -> str:
-        if self.window.kind in UNCLEAN_KINDS:
+        if self.election.kind in UNCLEAN_KINDS:
             return self._by_election(isr, removed)
         if removed == "storage" and had:
             return BY_STORAGE
@@ -287,7 +305,7 @@ class _OfPath:
         if again:
             return list(self.window.isrs) if self.window.isrs else [None]
         windows = self.search.line.windows
-        place = bisect_left(windows, self.window.leader_epoch, key=lambda w: w.leader_epoch)
+        place = bisect_left(windows, self.election.leader_epoch, key=lambda w: w.leader_epoch)
         earlier = (windows[number].isrs for number in range(place - 1, -1, -1))
         return [next((isrs[-1] for isrs in earlier if isrs), None)]
 

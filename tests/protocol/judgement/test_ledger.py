@@ -56,6 +56,19 @@ def test_undetermined_where_acknowledgements_are_declared_missing() -> None:
     assert tier(ev.CoverageDeclared("acknowledgements", None, False)) == "undetermined"
 
 
+def test_a_leader_that_died_before_it_led_owes_its_place_to_the_unclean_election() -> None:
+    """B never begins to lead leader epoch 2, and is elected again from an ISR that has only B."""
+    told_again = story_of(
+        "kafka=3.9.1 controller=kraft unclean=yes",
+        "fence B", "fence C", "produce A a", "crash A", "fence A", "elect B isr=B deliver=C",
+        "crash B", "fence B", "start B",
+    )  # fmt: skip
+
+    (loss,) = answer(fold_steps(told_again.world)).losses
+
+    assert (loss["cause"], loss["next_leader_epoch"]) == ("unclean_election", 4)
+
+
 def copies(state: State) -> dict[int, str | None]:
     (loss,) = answer(state).losses
     return {
