@@ -103,9 +103,12 @@ class Lease:
 
 @dataclass
 class CheckpointLock:
-    """A checkpoint directory, for the life of one process."""
+    """A checkpoint directory, for the life of one process. of: the job that works on it; instead:
+    what another one can be given."""
 
     folder: Place
+    of: str = "stream"
+    instead: str = "a --checkpoint-dir and tables of its own"
     _file: IO[str] | None = None
 
     def take(self) -> None:
@@ -123,8 +126,8 @@ class CheckpointLock:
             text = self._file.read()
             self._file.close()
             raise LockedError(
-                f"{self.folder} is in use by another stream ({_named_by(text)}): stop that one, or "
-                "give this one a --checkpoint-dir and tables of its own"
+                f"{self.folder} is in use by another {self.of} ({_named_by(text)}): stop that one, "
+                f"or give this one {self.instead}"
             ) from None
         self._file.truncate(0)
         self._file.write(json.dumps(_this_process()))

@@ -25,7 +25,6 @@ from replication.spark import (
     settings,
     views,
 )
-from replication.spark.cut import WRITTEN_BY
 from replication.spark.event_files import (
     Slice,
     SourceError,
@@ -35,13 +34,13 @@ from replication.spark.event_files import (
 )
 from replication.spark.fold_batch import fold_events
 from replication.spark.ingest import marked
+from replication.spark.lease import FOLDER, CheckpointLock
 from replication.spark.progress import Progress, sum_of
 from replication.spark.runs import Run
 from replication.spark.settings import Settings
 from replication.spark.tables import Store, Writer, check_counts
 
 FLAGS = ("held_limit", "write_threads")
-ALL_TABLES = tuple(sorted({table for names in WRITTEN_BY.values() for table in names}))
 DECIDING = ("committed_records_survive", "log_matching")
 EXIT_HOLDS, EXIT_VIOLATED, EXIT_UNKNOWN = 0, 1, 3
 
@@ -167,7 +166,8 @@ class ReplayJob:
     ) -> dict[tuple[str, str], int]:
         """Folds everything and replaces the answer tables.
 
-        Returns (invariant, verdict) -> how many topic partitions. Raises TablesError.
+        Returns (invariant, verdict) -> how many topic partitions. Raises TablesError, and
+        LockedError where another replay is at work on the tables.
         """
         started = time.monotonic()
         store = Store(self.spark, self.tables)
@@ -183,10 +183,25 @@ class ReplayJob:
             if checked == slices:
                 raise
             slices = checked
+        lock = CheckpointLock(self.tables / FOLDER / "replay", "replay", "tables of its own")
+        if isinstance(lock.folder, Path):
+            lock.take()
+        try:
+            return self._run(slices, new_run, keep_events)
+        finally:
+            lock.release()
+
+    def _run(
+        self, slices: list[Slice], new_run: str | None, keep_events: bool
+    ) -> dict[tuple[str, str], int]:
             delivered, events, seen = self._delivered(store, slices, writer, keep_events, answers)
         refusals = quarantine.of(delivered, slices, int(seen["quarantined"]), self.incident)
         try:
             if refusals.rescued and events is not None:
+        if run.again:
+            self.progress.say(
+                f"run {run.name!r} had begun and not finished: what it had written is taken away"
+            )
                 rescued = marked(refusals.events(), writer, 0)
                 if keep_events:
                     store.append("replica_events", rescued, writer, 0, "rescued")
@@ -207,7 +222,7 @@ class ReplayJob:
         if keep_events:
             figures["rows/replica_events"] = figures["rows_in"] - refusals.rows
         figures["milliseconds"] = int((time.monotonic() - started) * 1000)
-        store.finish(writer, 0, figures, ALL_TABLES)
+        store.finish(writer, 0, figures, runs.BOUNDED)
         check_counts(store, {fold_stream.QUERY: run.name})
         refused = answers.outcome.why_refused() if answers.outcome else []
         why = Counter(dict([*refusals.why, *refused])).most_common(quarantine.MOST)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from replication import places
 from replication.paths import project_root
 from replication.places import Place
-from replication.spark import contracts, dialects, session
+from replication.spark import contracts, dialects, runs, session
 from replication.spark.cut import BATCHES, Cut, cut_of, newest_of
 from replication.spark.failures import first_cause
 from replication.spark.other_writers import RESULTS, SPARK_SQL
@@ -150,6 +150,8 @@ def opened(spark: SparkSession, folder: Place) -> Opened:
         told = others[0] if others else "nothing has been folded into it yet"
         raise TablesError(f"{folder} is empty: {told}")
     cut = cut_of(rows, folder)
+        if runs.is_unfinished(begun) and not others:
+            raise TablesError(f"{folder}: {runs.unfinished(begun)}")
     cut[BATCHES] = batches
     found = Opened(store, cut, fold["run"], fold["micro_batch_id"])
     for table in folded():
