@@ -153,10 +153,7 @@ class ImportJob:
         _check_places(flags.paths, out)
         # Readers of event folders pass over such names: none sees half an import.
         work = out / f"_import-{uuid.uuid4().hex}"
-        try:
-            work.mkdir(parents=True)
-        except OSError as error:
-            raise Unusable(f"--out {out}: {error.strerror}") from None
+        work.mkdir(parents=True)
         if isinstance(work, Path):
             try:
                 return self._run(flags, out, work)
