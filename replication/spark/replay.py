@@ -93,7 +93,9 @@ def main(argv: list[str]) -> int:
         slices = slices or slices_of(source.absolute())
         verdicts = job.run(slices, flags.new_run, flags.keep_events)
         status = exit_status(verdicts, flags.strict)
-        progress.say("; ".join(part for part in (why(status, verdicts), job.left_out) if part))
+        progress.say(
+            "; ".join(part for part in (why(status, verdicts, job.held), job.left_out) if part)
+        )
         return status
     finally:
         spark.stop()
@@ -121,22 +123,32 @@ def exit_status(verdicts: dict[tuple[str, str], int], strict: bool) -> int:
     return EXIT_HOLDS
 
 
-def why(status: int, verdicts: dict[tuple[str, str], int]) -> str:
-    """What an exit status means here: which invariants, in how many topic partitions, and the query
-    that shows the rest."""
+def why(status: int, verdicts: dict[tuple[str, str], int], held: int = 0) -> str:
+    """What an exit status means here: which invariants, in how many topic partitions, what is not
+    decided beside a violation, and the query that shows the rest. held: events behind a gap."""
+    waiting = (
+        f"; {counted(held, 'event')} behind a gap in a trace (SELECT reason FROM verdicts WHERE "
+        "reason LIKE 'trace_gap%') decided nothing"
+    )
+    behind = waiting if held else ""
     if status == EXIT_HOLDS:
-        return "exit status 0: nothing is violated"
+        return f"exit status 0: nothing is violated{behind}"
     if not verdicts:
-        return f"exit status {status}: no event was judged"
-    word = "VIOLATED" if status == EXIT_VIOLATED else "UNKNOWN"
-    named = ", ".join(
-        f"{invariant} in {counted(count, 'topic partition')}"
-        for (invariant, verdict), count in sorted(verdicts.items())
-        if verdict == word
-    )
-    return (
-        f"exit status {status}: {word}: {named} (SELECT * FROM verdicts WHERE verdict = '{word}')"
-    )
+        return (
+            f"exit status {status}: no event was judged: --source holds none that counts. Import "
+            f"evidence into it (replication-import); quarantine has what was refused{behind}"
+        )
+    words = ("VIOLATED", "UNKNOWN") if status == EXIT_VIOLATED else ("UNKNOWN",)
+    told = []
+    for word in words:
+        named = ", ".join(
+            f"{invariant} in {counted(count, 'topic partition')}"
+            for (invariant, verdict), count in sorted(verdicts.items())
+            if verdict == word
+        )
+        told += [f"{word}: {named}"] * bool(named)
+    asked = " OR ".join(f"verdict = '{word}'" for word in words[: len(told)])
+    return f"exit status {status}: {'; '.join(told)} (SELECT * FROM verdicts WHERE {asked}){behind}"
 
 
 def without_events() -> str:
@@ -160,6 +172,8 @@ class ReplayJob:
     incident: str | None = None
     # What the quarantine has of it, in words; "": nothing.
     left_out: str = ""
+    # How many events wait behind a missing one.
+    held: int = 0
 
     def run(
         self, slices: list[Slice], new_run: str | None, keep_events: bool
@@ -230,6 +244,7 @@ class ReplayJob:
         for note in answers.outcome.notes() if answers.outcome else []:
             self.progress.say(f"note: {note}")
         self.progress.say(sum_of(figures))
+        self.held = figures.get("held", 0)
         self.left_out = quarantine.told_at_the_end(store, {run.query: run.name}, figures)
         if not keep_events:
             self.progress.say(without_events())

@@ -14,7 +14,8 @@ COMMITTED, MATCHING = "committed_records_survive", "log_matching"
         (
             {(COMMITTED, "VIOLATED"): 1, (MATCHING, "VIOLATED"): 2, (MATCHING, "UNKNOWN"): 7},
             "exit status 1: VIOLATED: committed_records_survive in 1 topic partition, log_matching "
-            "in 2 topic partitions (SELECT * FROM verdicts WHERE verdict = 'VIOLATED')",
+            "in 2 topic partitions; UNKNOWN: log_matching in 7 topic partitions (SELECT * FROM "
+            "verdicts WHERE verdict = 'VIOLATED' OR verdict = 'UNKNOWN')",
         ),
         (
             {(COMMITTED, "HOLDS"): 3, (MATCHING, "UNKNOWN"): 1},
@@ -26,3 +27,11 @@ COMMITTED, MATCHING = "committed_records_survive", "log_matching"
 )
 def test_the_line(verdicts: dict[tuple[str, str], int], says: str) -> None:
     assert why(exit_status(verdicts, strict=False), verdicts) == says
+
+
+@pytest.mark.parametrize("verdict", ["HOLDS", "VIOLATED", "UNKNOWN"])
+def test_events_that_wait_behind_a_gap_are_told_with_each_status(verdict: str) -> None:
+    verdicts = {(COMMITTED, verdict): 1}
+    told = why(exit_status(verdicts, strict=False), verdicts, held=33)
+    assert "; 33 events behind a gap in a trace " in told
+    assert "behind" not in why(exit_status(verdicts, strict=False), verdicts)
