@@ -11,6 +11,8 @@ from replication.reports.vocabulary import name, offsets
 
 # What a loss is worth looking at for: it is not back, and not merely in danger.
 GONE = ("lost", "recoverable", "undetermined")
+# What an inventory calls a dump of events.
+DUMP = "event dump"
 # So many clients are named.
 MOST_ASKED = 3
 
@@ -75,10 +77,18 @@ def do_now(answer: dict[str, Any]) -> list[str]:
         how = f"replication-analyzer trace PATH --offset {name(first)}:{first['first_offset']}"
         if owned and not kept_somewhere:
             how = _whose(lost, owned)
+        elif holds_no_record(answer):
+            how = "`trace` over the evidence tells it; a dump of events holds no records"
         lines.append(f"{what}: {how}")
     if decide:
         lines.append("The plan, whom to start first: replication-analyzer decide PATH")
     return lines
+
+
+def holds_no_record(answer: dict[str, Any]) -> bool:
+    """Whether all that was handed over are dumps of events."""
+    given = answer.get("inventory", {})
+    return not given.get("brokers") and {f["kind"] for f in given.get("files", ())} == {DUMP}
 
 
 def _whose(lost: list[dict[str, Any]], named: list[dict[str, Any]]) -> str:
