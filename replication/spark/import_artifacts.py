@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from replication import places
 from replication.command_line import (
+    Parser,
     scope_arguments,
     told_of,
 )
@@ -58,7 +59,7 @@ class Unusable(ValueError):
 
 def parser() -> argparse.ArgumentParser:
     """The command line of jobs/import_artifacts.py."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="import_artifacts.py",
         description="Evidence (broker logs, log directories, client logs ...) to event files that "
         "stream.py and replay.py read: the events of `replication-analyzer import`, made by many "

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from replication import places
-from replication.command_line import INCIDENT_HELP, incident_name
+from replication.command_line import INCIDENT_HELP, Parser, incident_name
 from replication.places import Place
 from replication.reports.inventory_words import counted
 from replication.spark import (
@@ -47,7 +47,7 @@ EXIT_HOLDS, EXIT_VIOLATED, EXIT_UNKNOWN = 0, 1, 3
 
 def parser() -> argparse.ArgumentParser:
     """The command line of jobs/replay.py."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="replay.py",
         description="Folds a folder of event files at once: events in, verdicts out, in Delta "
         "tables.",
@@ -183,20 +183,6 @@ class ReplayJob:
         Returns (invariant, verdict) -> how many topic partitions. Raises TablesError, and
         LockedError where another replay is at work on the tables.
         """
-        started = time.monotonic()
-        store = Store(self.spark, self.tables)
-        store.create()
-        run = runs.bounded(store, fold_stream.QUERY, new_run, self.incident)
-        writer = run.writer(uuid.uuid4().hex)
-        answers = Answers()
-        try:
-            delivered, events, seen = self._delivered(store, slices, writer, keep_events, answers)
-        except Exception:
-            # Parquet with broken pages: the others are read again.
-            checked = [still_readable(part) for part in slices]
-            if checked == slices:
-                raise
-            slices = checked
         lock = CheckpointLock(self.tables / FOLDER / "replay", "replay", "tables of its own")
         if isinstance(lock.folder, Path):
             lock.take()
@@ -208,14 +194,28 @@ class ReplayJob:
     def _run(
         self, slices: list[Slice], new_run: str | None, keep_events: bool
     ) -> dict[tuple[str, str], int]:
-            delivered, events, seen = self._delivered(store, slices, writer, keep_events, answers)
-        refusals = quarantine.of(delivered, slices, int(seen["quarantined"]), self.incident)
-        try:
-            if refusals.rescued and events is not None:
+        started = time.monotonic()
+        store = Store(self.spark, self.tables)
+        store.create()
+        run = runs.bounded(store, fold_stream.QUERY, new_run, self.incident)
         if run.again:
             self.progress.say(
                 f"run {run.name!r} had begun and not finished: what it had written is taken away"
             )
+        writer = run.writer(uuid.uuid4().hex)
+        answers = Answers()
+        try:
+            delivered, events, seen = self._delivered(store, slices, writer, keep_events, answers)
+        except Exception:
+            # Parquet with broken pages: the others are read again.
+            checked = [still_readable(part) for part in slices]
+            if checked == slices:
+                raise
+            slices = checked
+            delivered, events, seen = self._delivered(store, slices, writer, keep_events, answers)
+        refusals = quarantine.of(delivered, slices, int(seen["quarantined"]), self.incident)
+        try:
+            if refusals.rescued and events is not None:
                 rescued = marked(refusals.events(), writer, 0)
                 if keep_events:
                     store.append("replica_events", rescued, writer, 0, "rescued")

@@ -22,7 +22,11 @@ COMMITTED, MATCHING = "committed_records_survive", "log_matching"
             "exit status 3: UNKNOWN: log_matching in 1 topic partition (SELECT * FROM verdicts "
             "WHERE verdict = 'UNKNOWN')",
         ),
-        ({}, "exit status 3: no event was judged"),
+        (
+            {},
+            "exit status 3: no event was judged: --source holds none that counts. Import evidence "
+            "into it (replication-import); quarantine has what was refused",
+        ),
     ],
 )
 def test_the_line(verdicts: dict[tuple[str, str], int], says: str) -> None:
