@@ -20,7 +20,7 @@ from replication.reports.safe_text import plain_output
 from replication.spark.java_stderr import stderr_of_spark_submit
 from replication.spark.log_files import RESTORE
 
-EXIT_UNUSABLE, EXIT_DEFECT, EXIT_TRY_AGAIN = 2, 4, 5
+EXIT_UNUSABLE, EXIT_DEFECT, EXIT_TRY_AGAIN, EXIT_INTERRUPTED = 2, 4, 5, 130
 # Failures of what the job depends on: they pass, or somebody mends them, and then it goes on.
 OUTSIDE = (
     "No space left on device", "Disk quota exceeded", "Input/output error", "Stale file handle",
@@ -111,10 +111,23 @@ def exit_status(main: Callable[[list[str]], int], command: Sequence[str]) -> int
 
 
 def _status(main: Callable[[list[str]], int], command: Sequence[str]) -> int:
+    job = Path(command[0]).name
     try:
         return main(list(command[1:]))
+    except KeyboardInterrupt:
+        pass
     except Exception as error:
-        return ended_by(error, Path(command[0]).name)
+        if not _came_of_an_interrupt(error):
+            return ended_by(error, job)
+    _say(f"{job}: interrupted before it had finished", sys.stderr)
+    return EXIT_INTERRUPTED
+
+
+def _came_of_an_interrupt(error: BaseException | None) -> bool:
+    """Whether it is of what was still to be done after Ctrl-C, with a JVM that ends, too."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def ended_by(error: Exception, job: str) -> int:

@@ -1,7 +1,10 @@
 """The Spark session of a job: started with the settings of conf/, or refused with what to do."""
 
+import logging
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -56,6 +59,7 @@ def start(name: str, written: Sequence[Place] = (), read: Sequence[Place] = ()) 
         spark = SparkSession.builder.appName(name).getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         raise SessionError(not_started(error, told.get("spark.master", "local"))) from None
+    signal.signal(signal.SIGINT, _interrupted)
     problem = _problem(spark)
     if problem:
         spark.stop()
@@ -71,6 +75,13 @@ def start(name: str, written: Sequence[Place] = (), read: Sequence[Place] = ()) 
         spark.stop()
         raise SessionError(problem)
     return spark
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    """Ctrl-C ends the JVM as well, so pyspark's own handler, which asks it to cancel its jobs, and
+    Py4J would tell of it on a hundred lines."""
+    logging.disable(logging.CRITICAL)
+    raise KeyboardInterrupt
 
 
 def not_started(error: Exception, master: str) -> str:

@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,24 @@ def test_a_table_that_is_gone_or_damaged_is_one_line(
     said = capsys.readouterr().err
     assert said.startswith(f"check_quality.py: {tmp_path}/verdicts is damaged: restore the table's")
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("then", [None, KeyError("reentrant"), OSError(errno.EPIPE, "gone")])
+def test_ctrl_c_is_one_line_whatever_fails_on_the_way_out(
+    then: Exception | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The JVM has got it, too: the job's last calls meet one that is ending."""
+
+    def main(argv: list[str]) -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            return 0
+        finally:
+            if then is not None:
+                raise then
+
+    assert exit_status(main, ["jobs/replay.py"]) == 130
+    assert capsys.readouterr().err == "replay.py: interrupted before it had finished\n"
 
 
 def test_a_defect_is_no_finding(capsys: pytest.CaptureFixture[str]) -> None:
