@@ -174,7 +174,7 @@ def test_flags_that_would_change_nothing_are_refused(flags: list[str], said: str
 
 
 def test_a_job_without_an_incident_is_one_row_of_event_totals_as_its_text_says() -> None:
-    """Whichever incidents its events name, and none for a replay that has begun and not finished."""
+    """Whichever incidents its events name; and a replay that has not finished has no row."""
     row = {"run": "first", "run_number": 0, "query": "fold", "micro_batch_id": 0, "incident": None,
            "table_versions": {"replica_events": 1}, "rows_in": 5, "applied": 5}  # fmt: skip
     begun = {**row, "run": "b", "run_number": 1, "incident": "b", "micro_batch_id": -1}
