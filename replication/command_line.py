@@ -22,8 +22,20 @@ INCIDENT_HELP = (
 )
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says in its first line what is wrong with a call, and where the help is."""
+class Parser(argparse.ArgumentParser):
+    """Says in its first line what is wrong with a call, and where the help is. An option that it
+    does not know comes first: what then seems to be missing is that one, misspelt."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As its parent; ends the process with status 2 at an option that is none."""
+        words = list(sys.argv[1:] if args is None else args)
+        if self._subparsers is None:
+            flags = list(self._option_string_actions)
+            for word in words[: words.index("--") if "--" in words else None]:
+                name = word.partition("=")[0]
+                if name.startswith("--") and not any(flag.startswith(name) for flag in flags):
+                    self.error(f"unrecognized arguments: {name}{did_you_mean(name, flags)}")
+        return super().parse_known_args(words, namespace)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Names what is near a word that is none of the choices, not all of them first."""
@@ -40,7 +52,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> tuple[argparse.ArgumentParser, Any]:
     """The parser without its commands, and what they are added to."""
-    result = _Parser(
+    result = Parser(
         prog=NAME,
         description="Which records each Kafka replica holds, which acknowledged records are gone, "
         "where replicas differ, why, and what can be recovered.",

@@ -4,7 +4,8 @@
 
 Options that spark-submit knows come first and go to it; they beat the shipped settings. Without
 `--jars` or `--packages` the jars are those of the checkout or of REPLICATION_ANALYZER_JARS, else
-Maven fetches them by name. `--help` of a job needs neither jars nor Java.
+Maven fetches them by name. `--help` of a job, and `replication-views --text`, need neither jars nor
+Java.
 """
 
 import importlib.util
@@ -53,7 +54,7 @@ def command_of(job: str, arguments: Sequence[str], spark_submit: str) -> list[st
     """
     own, rest = _split(arguments)
     root = project_root()
-    if not own and {"-h", "--help"} & set(rest) and importlib.util.find_spec("pyspark"):
+    if _needs_no_spark(job, own, rest) and importlib.util.find_spec("pyspark"):
         return [sys.executable, str(root / "jobs" / f"{job}.py"), *rest]
     command = [spark_submit]
     if not _given(own, "--properties-file"):
@@ -62,6 +63,13 @@ def command_of(job: str, arguments: Sequence[str], spark_submit: str) -> list[st
     if not (_given(own, "--jars") or _given(own, "--packages")):
         command += _jars(root)
     return [*command, *own, str(root / "jobs" / f"{job}.py"), *rest]
+
+
+def _needs_no_spark(job: str, own: Sequence[str], rest: Sequence[str]) -> bool:
+    """Whether a job only prints what it knows by itself: its help, or the views' SQL as text."""
+    names = {word.partition("=")[0] for word in rest}
+    is_text = job == "create_views" and "--text" in names
+    return is_text or (not own and bool({"-h", "--help"} & names))
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -7,6 +7,7 @@ import re
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -307,3 +308,27 @@ def test_of_two_imports_of_a_partition_it_is_said_which_one_counts(
     assert main(["import", str(less), *again]) == 0
     assert main(["diagnose", str(dumps)]) == 1
     assert "imports of it" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "job", [check_quality, import_artifacts, incident_page, maintain, replay, stream, views]
+)
+def test_an_option_of_a_job_that_is_misspelt_is_named_before_what_is_missing(
+    job: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever writes `--tabels DIR` is not told first that --tables is missing."""
+    with pytest.raises(SystemExit) as ended:
+        job.parser().parse_args(["--tabels", "DIR", "--out", "x"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "unrecognized arguments: --tabels (did you mean --tables?)" in said
+    assert said.count("\n") == 1
+
+
+def test_an_option_that_is_misspelt_is_named_before_what_is_missing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["recover", "x", "--outt", "y"])
+    said = capsys.readouterr().err
+    assert "recover: unrecognized arguments: --outt (did you mean --out?)" in said

@@ -132,6 +132,17 @@ def test_each_job_has_a_command(job: str, environment: Path) -> None:
     assert (ROOT / "jobs" / f"{JOBS[job]}.py").is_file()
 
 
+@pytest.mark.parametrize("engine", ["duckdb", "datafusion", "spark"])
+def test_the_sql_of_the_views_is_printed_without_java(engine: str, tmp_path: Path) -> None:
+    for words in (["--text", engine], [f"--text={engine}"], ["--questions", "--text", engine]):
+        command = submit.command_of("create_views", words, str(tmp_path / "spark-submit"))
+        alone = {"PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, env=alone, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "SELECT" in done.stdout
+    assert submit.command_of("create_views", ["--tables", "t"], "s")[0] == "s"
+
+
 def test_what_is_given_to_spark_submit_beats_what_is_shipped() -> None:
     given = ["--properties-file", "mine", "--jars=a.jar", "--source", "x", "--conf", "no"]
     command = submit.command_of("replay", given, "s")

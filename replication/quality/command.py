@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replication import places
+from replication.command_line import Parser
 from replication.quality import metrics
 from replication.quality.suites import DECIDED, NOTHING_ASSUMED
 
@@ -37,7 +38,7 @@ class Every:
 
 def parser() -> argparse.ArgumentParser:
     """Flags of jobs/check_quality.py."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="check_quality.py",
         description="Holds the Delta tables against the expectations of conf/expectations/ and "
         "writes what came out into expectation_results.",

@@ -167,6 +167,13 @@ def _add_groups(
 
 def nothing_found(imported: Import, wanted: Asked) -> Iterator[str]:
     """That there is no such record, and what would show it, as far as that was not handed over."""
+    if imported.collection.event_dumps:
+        yield (
+            "A dump of events holds no records, so no record can be looked for in it: give `trace` "
+            "the evidence that the events were imported from (log directories and the like)."
+        )
+        if not imported.partitions:
+            return
     searched = counted(len(imported.partitions), "partition")
     yield f"No such record in this evidence ({searched} looked through)."
     lines = [line for p in imported.partitions for line in p.acknowledgements if wanted.told(line)]

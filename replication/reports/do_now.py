@@ -11,6 +11,8 @@ from replication.reports.vocabulary import name, runs_of_offsets
 
 # What a loss is worth looking at for: it is not back, and not merely in danger.
 GONE = ("lost", "recoverable", "undetermined")
+# What an inventory calls a dump of events.
+DUMP = "event dump"
 # So many clients are named.
 MOST_ASKED = 3
 
@@ -86,11 +88,19 @@ def do_now(answer: dict[str, Any]) -> list[str]:
         how = f"replication-analyzer trace PATH --offset {name(first)}:{first['first_offset']}"
         if owned and not kept_somewhere:
             how = _whose(lost, owned)
+        elif holds_no_record(answer):
+            how = "`trace` over the evidence tells it; a dump of events holds no records"
         lines.append(f"{what}: {how}")
     if decide:
         what = "The plan, whom to start first" if leaderless else "Whether another is to lead"
         lines.append(f"{what}: replication-analyzer decide PATH")
     return lines
+
+
+def holds_no_record(answer: dict[str, Any]) -> bool:
+    """Whether all that was handed over are dumps of events."""
+    given = answer.get("inventory", {})
+    return not given.get("brokers") and {f["kind"] for f in given.get("files", ())} == {DUMP}
 
 
 def _whose(lost: list[dict[str, Any]], named: list[dict[str, Any]]) -> str:

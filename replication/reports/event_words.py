@@ -49,6 +49,7 @@ SUBJECT_WORDS = {
     "payload_ids": "what the payload ids name",
     "clocks": "how the clocks of brokers and clients compare",
     "acknowledged_offsets": "that producers were told the records' own offsets",
+    "all_producers": "that no producer's acknowledgements are missing",
 }
 COPY_WORDS = {
     "current": "its log directory",

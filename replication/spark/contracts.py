@@ -1,7 +1,7 @@
 """Reads schemas/: the columns of each table and of the event contract, for DDL and checks."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 from replication.paths import project_root
@@ -10,8 +10,9 @@ from replication.spark.topic_partition_ids import PARTS
 
 @dataclass(frozen=True)
 class Column:
-    """One column. type: Spark SQL's type text. required_for, optional_for: kinds of events. of: the
-    column beside it that it is made of, where it is made by the write itself."""
+    """One column. type: Spark SQL's type text. required_for, optional_for: kinds of events. words:
+    kind -> what a text may be, where it is one of few words. of: the column beside it that it is
+    made of, where it is made by the write itself."""
 
     name: str
     type: str
@@ -19,6 +20,7 @@ class Column:
     meaning: str
     required_for: tuple[str, ...] = ()
     optional_for: tuple[str, ...] = ()
+    words: dict[str, list[str]] = field(default_factory=dict)
     bookkeeping: bool = False
     of: str = ""
 

@@ -238,7 +238,7 @@ def _gzip_slice(path: Place, taken: int, size: int, settled: bool) -> Slice | No
         if not settled:
             return None
         lines = f"{bounds.lines} whole lines before the break"
-        reason = f"a broken gzip file: {error}; {lines}; once it has changed it is read anew"
+        reason = f"a broken gzip file: {error}; {lines}; each later state of the file is read"
         return _refused(path, size, "unreadable_file", reason, max(bounds.lines, 1))
     if bounds.problem:
         return _refused(path, size, "unreadable_file", bounds.problem, max(bounds.lines, 1))
@@ -258,7 +258,7 @@ def _parquet_slice(path: Place, size: int, settled: bool) -> Slice | None:
         if not settled:
             return None
         what = str(error).splitlines()[0]
-        reason = f"no readable Parquet footer: {what}; once it has changed it is read anew"
+        reason = f"no readable Parquet footer: {what}; each later state of the file is read"
         return _refused(path, size, "unreadable_file", reason, 1)
     if problem:
         return _refused(path, size, "foreign_schema", problem, rows)

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TextIO
 
+from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -19,7 +20,7 @@ from replication.reports.safe_text import plain_output
 from replication.spark.java_stderr import stderr_of_spark_submit
 from replication.spark.log_files import RESTORE
 
-EXIT_UNUSABLE, EXIT_DEFECT, EXIT_TRY_AGAIN = 2, 4, 5
+EXIT_UNUSABLE, EXIT_DEFECT, EXIT_TRY_AGAIN, EXIT_INTERRUPTED = 2, 4, 5, 130
 # Failures of what the job depends on: they pass, or somebody mends them, and then it goes on.
 OUTSIDE = (
     "No space left on device", "Disk quota exceeded", "Input/output error", "Stale file handle",
@@ -27,7 +28,9 @@ OUTSIDE = (
     "Cannot allocate memory", "OutOfMemoryError", "Connection refused", "Connection reset",
     "No route to host", "UnknownHostException", "NoBrokersAvailable", "BrokerNotAvailable",
     "org.apache.kafka.common.errors.TimeoutException", "Timed out waiting for a node assignment",
-    "Timeout of 60000ms expired",
+    "Timeout of 60000ms expired", "operation timed out", "error sending request",
+    # Spark was ended from elsewhere: its master went, or somebody killed the application.
+    "stopped SparkContext", "SparkContext was shut down", "SparkContext has been shutdown",
     # A worker that the system killed, for want of memory mostly.
     "Python worker exited unexpectedly", "ExecutorLostFailure",
     # Somebody has added a column: the next start reads the table as it is then.
@@ -39,12 +42,18 @@ OUTSIDE = (
 FULL = ("No space left on device", "Disk quota exceeded")
 WRITTEN = ("--tables", "--checkpoint-dir", "--out")
 # A store that does not answer now, met where a job looks at what it was given.
-UNREACHABLE = ("Connection refused", "Connection reset", "No route to host", "timed out")
+UNREACHABLE = ("Connection refused", "Connection reset", "No route to host", "timed out",
+               "does not answer", *FULL, "Read-only file system")  # fmt: skip
 # What Delta raises, which PySpark knows only in part: its conflicts are Java's own exceptions here.
 OF_DELTA = (PySparkException, Py4JJavaError)
 OUTSIDE_NUMBERS = (
-    errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENOMEM,
+    errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE,
+    errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNREFUSED, errno.ECONNRESET,
+    errno.EHOSTUNREACH,
 )  # fmt: skip
+# How deltalake's Rust tells the system's number, the cause below each cause, and both in colour.
+OF_THE_SYSTEM = re.compile(r"\(os error (\d+)\)")
+COLOUR, BELOW = re.compile(r"\x1b\[[0-9;]*m"), re.compile(r"\s*\n\s*\u21b3\s*")
 # What a job refuses before it asks Spark for anything, by the names of their classes.
 USAGE = ("SessionError", "SettingsError", "SourceError", "TablesError", "LockedError", "SuiteError",
          "ProjectError", "Unusable", "NoEvidence", "NotUsable", "ClocksDisagree",
@@ -102,27 +111,58 @@ def exit_status(main: Callable[[list[str]], int], command: Sequence[str]) -> int
 
 
 def _status(main: Callable[[list[str]], int], command: Sequence[str]) -> int:
+    job = Path(command[0]).name
     try:
         return main(list(command[1:]))
+    except KeyboardInterrupt:
+        pass
     except Exception as error:
-        return ended_by(error, Path(command[0]).name)
+        if not _came_of_an_interrupt(error):
+            return ended_by(error, job)
+    _say(f"{job}: interrupted before it had finished", sys.stderr)
+    return EXIT_INTERRUPTED
+
+
+def _came_of_an_interrupt(error: BaseException | None) -> bool:
+    """Whether it is of what was still to be done after Ctrl-C, with a JVM that ends, too."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def ended_by(error: Exception, job: str) -> int:
     """Says on stderr what ended a job, in one line unless it is a defect; the exit status."""
-    if isinstance(error, OSError):
-        room = room_told(sys.argv) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        _say(f"{job}: {error}{room}", sys.stderr)
-        return EXIT_TRY_AGAIN if error.errno in OUTSIDE_NUMBERS else EXIT_UNUSABLE
+    number = system_number(error)
+    if number is not None or isinstance(error, OSError):
+        said = in_one_line(error)
+        room = room_told(sys.argv) if number in (errno.ENOSPC, errno.EDQUOT) else ""
+        passes = number in OUTSIDE_NUMBERS or any(words in said for words in OUTSIDE)
+        again = "; start it again when that is mended" if passes else ""
+        _say(f"{job}: {said}{again}{room}", sys.stderr)
+        return EXIT_TRY_AGAIN if passes else EXIT_UNUSABLE
     if type(error).__name__ in USAGE:
         away = any(word in str(error) for word in UNREACHABLE)
-        said = f"{error}; start it again when that is mended" if away else error
-        _say(f"{job}: {said}", sys.stderr)
+        again = "; start it again when that is mended" if away else ""
+        _say(f"{job}: {error}{again}", sys.stderr)
         return EXIT_TRY_AGAIN if away else EXIT_UNUSABLE
     # What comes through Spark names its cause, and brings the JVM's own trace along.
     if not isinstance(error, OF_DELTA) and type(error).__name__ not in DEFECTS:
         _say("".join(traceback.format_exception(error)).rstrip(), sys.stderr)
     return failed(job, error, sys.stderr)
+
+
+def system_number(error: BaseException) -> int | None:
+    """The system's number (errno) of an error that is the system's, also where deltalake tells it
+    in words alone; None of every other error."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    found = OF_THE_SYSTEM.search(str(error)) if isinstance(error, OSError | DeltaError) else None
+    return int(found[1]) if found else None
+
+
+def in_one_line(error: BaseException) -> str:
+    """An error's words, without colours, each cause behind the one that it explains."""
+    return " ".join(BELOW.sub(": ", COLOUR.sub("", str(error))).split())
 
 
 def failed(job: str, error: BaseException, out: TextIO) -> int:
@@ -183,7 +223,8 @@ def room_told(command: Sequence[str]) -> str:
 
 def first_cause(error: BaseException) -> str:
     """The innermost cause that an error names, in one line; of ours the words alone."""
-    lines = [QUERY_ENDED.sub("", line.strip()) for line in str(error).splitlines() if line.strip()]
+    text = BELOW.sub(": ", COLOUR.sub("", str(error)))
+    lines = [QUERY_ENDED.sub("", line.strip()) for line in text.splitlines() if line.strip()]
     named = [(m[1].rsplit(".", 1)[-1], m[2]) for m in map(CAUSE.match, lines) if m]
     for name, words in named:
         if name in REFUSALS:

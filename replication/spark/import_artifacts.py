@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from replication import places
 from replication.command_line import (
+    Parser,
     scope_arguments,
     told_of,
 )
@@ -58,7 +59,7 @@ class Unusable(ValueError):
 
 def parser() -> argparse.ArgumentParser:
     """The command line of jobs/import_artifacts.py."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="import_artifacts.py",
         description="Evidence (broker logs, log directories, client logs ...) to event files that "
         "stream.py and replay.py read: the events of `replication-analyzer import`, made by many "
@@ -153,10 +154,7 @@ class ImportJob:
         _check_places(flags.paths, out)
         # Readers of event folders pass over such names: none sees half an import.
         work = out / f"_import-{uuid.uuid4().hex}"
-        try:
-            work.mkdir(parents=True)
-        except OSError as error:
-            raise Unusable(f"--out {out}: {error.strerror}") from None
+        work.mkdir(parents=True)
         if isinstance(work, Path):
             try:
                 return self._run(flags, out, work)

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from replication import places
-from replication.command_line import incident_name
+from replication.command_line import Parser, incident_name
 from replication.decisions.answer import due
 from replication.decisions.page_section import decisions_html
 from replication.progress import line_of
@@ -42,7 +42,7 @@ ORDER = {module.__name__.rpartition(".")[2]: i for i, module in enumerate(INVARI
 
 def parser() -> argparse.ArgumentParser:
     """The command line of jobs/report.py."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="report.py",
         description="One self-contained HTML page about what the tables say now.",
         epilog="Exit status: 0 the page was written, 2 the call or the tables are unusable, "

@@ -17,7 +17,7 @@ import os
 import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -103,13 +103,18 @@ class Lease:
 
 @dataclass
 class CheckpointLock:
-    """A checkpoint directory, for the life of one process."""
+    """A checkpoint directory, for the life of one process. of: the job that works on it; instead:
+    what another one can be given."""
 
     folder: Place
+    of: str = "stream"
+    instead: str = "a --checkpoint-dir and tables of its own"
     _file: IO[str] | None = None
+    _made: bool = False
 
     def take(self) -> None:
         """Raises LockedError where another process has it."""
+        self._made = not self.folder.is_dir()
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / "lock"
         if not isinstance(path, Path):
@@ -123,17 +128,22 @@ class CheckpointLock:
             text = self._file.read()
             self._file.close()
             raise LockedError(
-                f"{self.folder} is in use by another stream ({_named_by(text)}): stop that one, or "
-                "give this one a --checkpoint-dir and tables of its own"
+                f"{self.folder} is in use by another {self.of} ({_named_by(text)}): stop that one, "
+                f"or give this one {self.instead}"
             ) from None
         self._file.truncate(0)
         self._file.write(json.dumps(_this_process()))
         self._file.flush()
 
     def release(self) -> None:
-        """Lets others in."""
-        if self._file is not None:
-            self._file.close()
+        """Lets others in. A folder that was made for the lock, and got no more, goes with it."""
+        if self._file is None:
+            return
+        if self._made and [path.name for path in self.folder.iterdir()] == ["lock"]:
+            with suppress(OSError):
+                (self.folder / "lock").unlink()
+                self.folder.rmdir()
+        self._file.close()
 
 
 def _this_process() -> dict[str, Any]:

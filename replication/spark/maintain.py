@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replication import places
+from replication.command_line import Parser
 from replication.places import Place
 from replication.reports.inventory_words import counted
 from replication.spark import contracts, ingest, live, session, views
@@ -67,7 +68,7 @@ DAY, WEEK, LOG_HOURS = 24, 7 * 24, 30 * 24
 
 def parser() -> argparse.ArgumentParser:
     """The command line of jobs/maintain.py."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="maintain.py",
         description="Compacts the Delta tables, deletes files that no version in use needs, and "
         "joins the stream's notes of what it has read. May run beside the stream.",

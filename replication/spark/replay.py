@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from replication import places
-from replication.command_line import INCIDENT_HELP, incident_name
+from replication.command_line import INCIDENT_HELP, Parser, incident_name
 from replication.places import Place
 from replication.reports.inventory_words import counted
 from replication.spark import (
@@ -25,7 +25,6 @@ from replication.spark import (
     settings,
     views,
 )
-from replication.spark.cut import WRITTEN_BY
 from replication.spark.event_files import (
     Slice,
     SourceError,
@@ -35,20 +34,20 @@ from replication.spark.event_files import (
 )
 from replication.spark.fold_batch import fold_events
 from replication.spark.ingest import marked
+from replication.spark.lease import FOLDER, CheckpointLock
 from replication.spark.progress import Progress, sum_of
 from replication.spark.runs import Run
 from replication.spark.settings import Settings
 from replication.spark.tables import Store, Writer, check_counts
 
 FLAGS = ("held_limit", "write_threads")
-ALL_TABLES = tuple(sorted({table for names in WRITTEN_BY.values() for table in names}))
 DECIDING = ("committed_records_survive", "log_matching")
 EXIT_HOLDS, EXIT_VIOLATED, EXIT_UNKNOWN = 0, 1, 3
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line of jobs/replay.py."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="replay.py",
         description="Folds a folder of event files at once: events in, verdicts out, in Delta "
         "tables.",
@@ -94,7 +93,9 @@ def main(argv: list[str]) -> int:
         slices = slices or slices_of(source.absolute())
         verdicts = job.run(slices, flags.new_run, flags.keep_events)
         status = exit_status(verdicts, flags.strict)
-        progress.say("; ".join(part for part in (why(status, verdicts), job.left_out) if part))
+        progress.say(
+            "; ".join(part for part in (why(status, verdicts, job.held), job.left_out) if part)
+        )
         return status
     finally:
         spark.stop()
@@ -122,22 +123,32 @@ def exit_status(verdicts: dict[tuple[str, str], int], strict: bool) -> int:
     return EXIT_HOLDS
 
 
-def why(status: int, verdicts: dict[tuple[str, str], int]) -> str:
-    """What an exit status means here: which invariants, in how many topic partitions, and the query
-    that shows the rest."""
+def why(status: int, verdicts: dict[tuple[str, str], int], held: int = 0) -> str:
+    """What an exit status means here: which invariants, in how many topic partitions, what is not
+    decided beside a violation, and the query that shows the rest. held: events behind a gap."""
+    waiting = (
+        f"; {counted(held, 'event')} behind a gap in a trace (SELECT reason FROM verdicts WHERE "
+        "reason LIKE 'trace_gap%') decided nothing"
+    )
+    behind = waiting if held else ""
     if status == EXIT_HOLDS:
-        return "exit status 0: nothing is violated"
+        return f"exit status 0: nothing is violated{behind}"
     if not verdicts:
-        return f"exit status {status}: no event was judged"
-    word = "VIOLATED" if status == EXIT_VIOLATED else "UNKNOWN"
-    named = ", ".join(
-        f"{invariant} in {counted(count, 'topic partition')}"
-        for (invariant, verdict), count in sorted(verdicts.items())
-        if verdict == word
-    )
-    return (
-        f"exit status {status}: {word}: {named} (SELECT * FROM verdicts WHERE verdict = '{word}')"
-    )
+        return (
+            f"exit status {status}: no event was judged: --source holds none that counts. Import "
+            f"evidence into it (replication-import); quarantine has what was refused{behind}"
+        )
+    words = ("VIOLATED", "UNKNOWN") if status == EXIT_VIOLATED else ("UNKNOWN",)
+    told = []
+    for word in words:
+        named = ", ".join(
+            f"{invariant} in {counted(count, 'topic partition')}"
+            for (invariant, verdict), count in sorted(verdicts.items())
+            if verdict == word
+        )
+        told += [f"{word}: {named}"] * bool(named)
+    asked = " OR ".join(f"verdict = '{word}'" for word in words[: len(told)])
+    return f"exit status {status}: {'; '.join(told)} (SELECT * FROM verdicts WHERE {asked}){behind}"
 
 
 def without_events() -> str:
@@ -161,18 +172,36 @@ class ReplayJob:
     incident: str | None = None
     # What the quarantine has of it, in words; "": nothing.
     left_out: str = ""
+    # How many events wait behind a missing one.
+    held: int = 0
 
     def run(
         self, slices: list[Slice], new_run: str | None, keep_events: bool
     ) -> dict[tuple[str, str], int]:
         """Folds everything and replaces the answer tables.
 
-        Returns (invariant, verdict) -> how many topic partitions. Raises TablesError.
+        Returns (invariant, verdict) -> how many topic partitions. Raises TablesError, and
+        LockedError where another replay is at work on the tables.
         """
+        lock = CheckpointLock(self.tables / FOLDER / "replay", "replay", "tables of its own")
+        if isinstance(lock.folder, Path):
+            lock.take()
+        try:
+            return self._run(slices, new_run, keep_events)
+        finally:
+            lock.release()
+
+    def _run(
+        self, slices: list[Slice], new_run: str | None, keep_events: bool
+    ) -> dict[tuple[str, str], int]:
         started = time.monotonic()
         store = Store(self.spark, self.tables)
         store.create()
         run = runs.bounded(store, fold_stream.QUERY, new_run, self.incident)
+        if run.again:
+            self.progress.say(
+                f"run {run.name!r} had begun and not finished: what it had written is taken away"
+            )
         writer = run.writer(uuid.uuid4().hex)
         answers = Answers()
         try:
@@ -207,7 +236,7 @@ class ReplayJob:
         if keep_events:
             figures["rows/replica_events"] = figures["rows_in"] - refusals.rows
         figures["milliseconds"] = int((time.monotonic() - started) * 1000)
-        store.finish(writer, 0, figures, ALL_TABLES)
+        store.finish(writer, 0, figures, runs.BOUNDED)
         check_counts(store, {fold_stream.QUERY: run.name})
         refused = answers.outcome.why_refused() if answers.outcome else []
         why = Counter(dict([*refusals.why, *refused])).most_common(quarantine.MOST)
@@ -215,6 +244,7 @@ class ReplayJob:
         for note in answers.outcome.notes() if answers.outcome else []:
             self.progress.say(f"note: {note}")
         self.progress.say(sum_of(figures))
+        self.held = figures.get("held", 0)
         self.left_out = quarantine.told_at_the_end(store, {run.query: run.name}, figures)
         if not keep_events:
             self.progress.say(without_events())

@@ -16,16 +16,19 @@ from typing import Any
 
 from replication.places import Place, rename
 from replication.spark import checkpoint_files
-from replication.spark.cut import BATCHES
+from replication.spark.cut import BATCHES, WRITTEN_BY
 from replication.spark.lease import Lease
 from replication.spark.tables import START, Store, TablesError, Writer
+
+# What a run without a checkpoint writes: all that a stream's queries write together.
+BOUNDED = tuple(sorted({table for names in WRITTEN_BY.values() for table in names}))
 
 
 @dataclass(frozen=True)
 class Run:
     """One run of a query. spark_location: Spark's checkpoint location; number: its place among
     the runs of this query over these tables; incident: the one it is of, None: whichever its events
-    name."""
+    name; again: what an earlier try of it has written, and not finished, has been taken away."""
 
     query: str
     name: str
@@ -34,6 +37,7 @@ class Run:
     folder: Place
     lease: Lease | None = None
     incident: str | None = None
+    again: bool = False
 
     @property
     def spark_location(self) -> str:
@@ -156,11 +160,22 @@ def _check_checkpoint(store: Store, folder: Place, newest: int) -> None:
 def bounded(store: Store, query: str, new_run: str | None, incident: str | None = None) -> Run:
     """The run of a bounded job, which has no checkpoint: each one is a run of its own.
 
-    One of an incident that the tables do not hold yet is called by the incident's name. Raises
+    One of an incident that the tables do not hold yet is called by the incident's name. One that
+    has begun and not finished goes on from its beginning: what it has written is taken away. Raises
     TablesError where the tables hold the answers of another run and no new one is named.
     """
     newest = _newest(store, query)
+    if is_unfinished(newest) and incident == newest["incident"]:
+        own = incident if newest["run"] == incident else "first"
+        if (new_run or own) == newest["run"]:
+            run = Run(query, newest["run"], newest["run_number"], newest["token"], Path(), None,
+                      incident, again=True).leased(store)  # fmt: skip
+            for table in BOUNDED:
+                store.take_away(table, run.writer(uuid.uuid4().hex))
+            return run
     if newest is not None and new_run is None:
+        if is_unfinished(newest):
+            raise TablesError(f"{store.folder}: {unfinished(newest)}")
         if incident is None or store.holds(incident):
             whose = "" if incident is None else f" of incident {incident}"
             raise TablesError(
@@ -169,8 +184,27 @@ def bounded(store: Store, query: str, new_run: str | None, incident: str | None 
             )
         new_run = incident
     run = _named(store, Path(), query, newest, new_run, incident).leased(store)
-    store.finish(run.writer("start"), START, {})
+    store.finish(run.writer("start"), START, {}, BOUNDED)
     return run
+
+
+def is_unfinished(newest: Any) -> bool:
+    """Whether the newest row of `_batches` is of a replay that has begun and not finished. A
+    stream's run names the tables of one query only, and goes on by its checkpoint."""
+    return (
+        newest is not None
+        and newest["micro_batch_id"] == START
+        and set(BOUNDED) <= set(newest["table_versions"])
+    )
+
+
+def unfinished(newest: Any) -> str:
+    """What a replay has left that has begun and not finished, and what to do."""
+    whose = "" if newest["incident"] is None else f" of incident {newest['incident']}"
+    return (
+        f"the replay {newest['run']!r}{whose} has begun and has not finished, so its answers are "
+        "incomplete: repeat its command, which replaces what it has written"
+    )
 
 
 def _named(
@@ -181,8 +215,10 @@ def _named(
         raise TablesError(f"--new-run {name!r}: letters, digits and ._- only, at most 100")
     if newest is not None and newest["run"] == name:
         raise TablesError(f"--new-run {name!r} is the name of the present run: choose another one")
-    if newest is not None and incident is not None and store.knows_run(query, name):
+    if newest is not None and store.knows_run(query, name):
         raise TablesError(f"--new-run {name!r} is the name of an earlier run: choose another one")
+    if is_unfinished(newest) and incident not in (None, newest["incident"]):
+        raise TablesError(f"{store.folder}: {unfinished(newest)}")
     number = 0 if newest is None else newest["run_number"] + 1
     return Run(query, name, number, uuid.uuid4().hex, folder, None, incident)
 

@@ -1,17 +1,30 @@
 """The Spark session of a job: started with the settings of conf/, or refused with what to do."""
 
-from collections.abc import Sequence
+import logging
+import signal
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from replication.places import Place
 from replication.spark import hadoop_files, workers
+from replication.spark.failures import first_cause
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
-STATE_PROVIDER = "RocksDBStateStoreProvider"
+# Setting -> what it must be, and the class's name by itself: Spark's own classes change packages.
+NEEDED = {
+    "spark.sql.extensions": (DELTA_EXTENSION, "DeltaSparkSessionExtension"),
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        "RocksDBStateStoreProvider",
+    ),
+}
 COMMAND = ".venv/bin/spark-submit --properties-file conf/spark-defaults.conf"
 
 
@@ -42,13 +55,15 @@ def start(name: str, written: Sequence[Place] = (), read: Sequence[Place] = ()) 
         )
     _be_reached_by_workers(told)
     _print_no_errors_as_json()
-    spark = SparkSession.builder.appName(name).getOrCreate()
+    try:
+        spark = SparkSession.builder.appName(name).getOrCreate()
+    except (PySparkException, Py4JError, OSError) as error:
+        raise SessionError(not_started(error, told.get("spark.master", "local"))) from None
+    signal.signal(signal.SIGINT, _interrupted)
     problem = _problem(spark)
     if problem:
         spark.stop()
-        raise SessionError(
-            f"{problem}; run `make setup`, then `{COMMAND} jobs/...` from the checkout"
-        )
+        raise SessionError(problem)
     hadoop_files.bind(spark)
     try:
         written, read = [each.absolute() for each in written], [each.absolute() for each in read]
@@ -60,6 +75,27 @@ def start(name: str, written: Sequence[Place] = (), read: Sequence[Place] = ()) 
         spark.stop()
         raise SessionError(problem)
     return spark
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    """Ctrl-C ends the JVM as well, so pyspark's own handler, which asks it to cancel its jobs, and
+    Py4J would tell of it on a hundred lines."""
+    logging.disable(logging.CRITICAL)
+    raise KeyboardInterrupt
+
+
+def not_started(error: Exception, master: str) -> str:
+    """Why Spark did not start, in one line with what to do. master: as --master names it."""
+    cause = first_cause(error)
+    if "stopped SparkContext" in str(error) and not master.startswith("local"):
+        return (
+            f"--master {master} does not answer, or has no room for this job: see to it that it "
+            "runs, or name another one"
+        )
+    return (
+        f"Spark does not start as it is called ({cause}): mend the option or setting that this "
+        "names, of spark-submit or in --properties-file"
+    )
 
 
 # For queries over few rows. Spark would compile Java for each, in seconds, and run them in several
@@ -112,11 +148,23 @@ def _be_reached_by_workers(told: SparkConf) -> None:
 
 
 def _problem(spark: SparkSession) -> str | None:
-    if DELTA_EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
-        return "Spark was started without conf/spark-defaults.conf: no Delta Lake extension"
+    wrong = wrong_settings(lambda name: spark.conf.get(name, "") or "")
+    if wrong:
+        return (
+            f"{'; '.join(wrong)}: mend the file of --properties-file, or give "
+            "conf/spark-defaults.conf, which sets it"
+        )
     if not has_delta():
-        return "Delta Lake's jars are not loaded"
-    provider = spark.conf.get("spark.sql.streaming.stateStore.providerClass", "") or ""
-    if not provider.endswith(STATE_PROVIDER):
-        return f"the state store provider is {provider or 'not set'}, not {STATE_PROVIDER}"
+        return f"no jars of Delta Lake: run `make setup`, then `{COMMAND} jobs/..` in the checkout"
     return None
+
+
+def wrong_settings(setting: Callable[[str], str]) -> list[str]:
+    """In words, each of Spark's settings without which no job works, where it is another. setting:
+    of a name, "" where it is not set."""
+    found = []
+    for name, (wanted, least) in NEEDED.items():
+        given = setting(name)
+        if least not in [each.strip().rpartition(".")[2] for each in given.split(",")]:
+            found.append(f"{name} is {given or 'not set'}, not {wanted}")
+    return found

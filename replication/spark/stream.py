@@ -14,7 +14,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from replication import places
-from replication.command_line import INCIDENT_HELP, ack_fields, incident_name, time_zone
+from replication.command_line import (
+    INCIDENT_HELP,
+    Parser,
+    ack_fields,
+    incident_name,
+    time_zone,
+)
 from replication.evidence.collecting.envelopes import FieldNames
 from replication.places import HadoopPath, Place
 from replication.progress import WARNING
@@ -48,7 +54,7 @@ LAST_TRIES = 3
 
 def parser() -> argparse.ArgumentParser:
     """The command line of jobs/stream.py."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="stream.py",
         description="Reads events from a folder or a Kafka topic, or with --shipped the brokers' "
         "own log lines as shippers send them, and writes verdicts into Delta tables.",

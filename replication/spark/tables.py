@@ -302,6 +302,14 @@ class Store:
         written = self._written(rows, writer, table, micro_batch_id).mode("overwrite")
         self._save(written, table, writer)
 
+    def take_away(self, table: str, writer: Writer) -> None:
+        """Takes away the rows of a writer's run."""
+        own = F.col("run") == writer.run
+        if not self.newest(table).filter(own).isEmpty():
+            nothing = self.newest(table).limit(0)
+            condition = f"run = {quoted(writer.run)}"
+            self.replace_where(table, nothing, condition, writer, 0, "unfinished")
+
     def _save(
         self,
         written: DataFrameWriter | AppendCommit | SmallCommit,

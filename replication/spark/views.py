@@ -12,9 +12,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from replication import places
+from replication.command_line import Parser
 from replication.paths import project_root
 from replication.places import Place
-from replication.spark import contracts, dialects, session
+from replication.spark import contracts, dialects, runs, session
 from replication.spark.cut import BATCHES, Cut, cut_of, newest_of
 from replication.spark.failures import first_cause
 from replication.spark.other_writers import RESULTS, SPARK_SQL
@@ -147,7 +148,10 @@ def opened(spark: SparkSession, folder: Place) -> Opened:
     fold = newest_of(row for row in rows if row["micro_batch_id"] >= 0).get("fold")
     if fold is None:
         others = store.changed_by_others()
+        begun = newest_of(rows).get("fold")
         told = others[0] if others else "nothing has been folded into it yet"
+        if runs.is_unfinished(begun) and not others:
+            raise TablesError(f"{folder}: {runs.unfinished(begun)}")
         raise TablesError(f"{folder} is empty: {told}")
     cut = cut_of(rows, folder)
     cut[BATCHES] = batches
@@ -277,7 +281,7 @@ def _schema_name(given: str) -> str:
 
 def parser() -> argparse.ArgumentParser:
     """The command line of jobs/create_views.py."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="create_views.py",
         description="Makes the documented views over the Delta tables: as a script for spark-sql, "
         "lasting in a catalog, or as text for an engine of your own.",

@@ -17,8 +17,10 @@ from ruamel.yaml import YAML
 
 from replication.evidence.collecting import envelopes
 from replication.protocol.ground.boundaries import BOUNDARIES
+from replication.protocol.ground.events import FACT_TYPES
 from replication.protocol.rules import RULES
 from replication.quality.metrics import Metrics as QualityMetrics
+from replication.reports import event_words
 from replication.spark.answer_tables import APPENDED
 from replication.spark.metrics import Metrics as StreamMetrics
 
@@ -132,6 +134,41 @@ def _rows(columns: list[dict[str, Any]]) -> str:
     return "\n".join(rows) + "\n"
 
 
+def kinds_table() -> str:
+    """A row per kind of event: what happened, and the columns it must and may have."""
+    [schema] = [each for each in _schemas() if each["table"] == "replica_events"]
+    rows = ["| kind | what it says | must have | may have |", "|---|---|---|---|"]
+    for kind, fact in FACT_TYPES.items():
+        about = " ".join((inspect.getdoc(fact) or "").split("\n\n")[0].split())
+        must, may = (
+            ", ".join(f"`{c['name']}`" for c in schema["columns"] if kind in c.get(for_, ()))
+            for for_ in ("required_for", "optional_for")
+        )
+        rows.append(f"| `{kind}` | {about} | {must} | {may} |")
+    return "\n".join(rows) + "\n"
+
+
+WORDS_OF = {
+    ("election_kind", "leadership_recorded"): event_words.ELECTION_WORDS,
+    ("reason", "replica_stopped"): event_words.STOP_WORDS,
+    ("reason", "truncated"): {**event_words.CUT_WORDS, "unknown": "why is not shown"},
+    ("reason", "log_start_advanced"): event_words.START_WORDS,
+    ("subject", "coverage_declared"): event_words.SUBJECT_WORDS,
+}
+
+
+def words_table() -> str:
+    """A row per column and kind whose text is one of few words, with what each means."""
+    [schema] = [each for each in _schemas() if each["table"] == "replica_events"]
+    rows = ["| column | of | words |", "|---|---|---|"]
+    for column in schema["columns"]:
+        for kind, words in column.get("words", {}).items():
+            said = WORDS_OF[column["name"], kind]
+            told = "; ".join(f"`{word}` ({said[word]})" for word in words)
+            rows.append(f"| `{column['name']}` | `{kind}` | {told} |")
+    return "\n".join(rows) + "\n"
+
+
 def metrics_table() -> str:
     """A row per metric of the stream and of the quality checks: type, labels, meaning."""
     rows = ["| metric | type | labels | what it is |", "|---|---|---|---|"]
@@ -184,6 +221,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "tables.md": {"tables": delta_tables, "common": common_columns},
     **{page: {"columns": partial(columns, page)} for page in COLUMNS},
 }
+TABLES["columns_events.md"] |= {"kinds": kinds_table, "words": words_table}
 
 
 def with_tables(page: str) -> str:

@@ -93,7 +93,19 @@ def test_two_contents_in_one_slot_count_for_nothing_whichever_came_first() -> No
         "applied": 1, "duplicates": 1, "quarantined": 2, "held": 1, "superseded": 0,
     }  # fmt: skip
     reason = gap_reason(ordered.sequencer, EMPTY)
-    assert reason == "trace_gap: events 1 of trace t are missing: they have not arrived"
+    apart = "events 1 of trace t were delivered with different contents: no delivery counts"
+    assert reason == f"trace_gap: {apart}"
+    reason = gap_reason(in_order([*events, event(5), event(6, "b"), event(6)]).sequencer, EMPTY)
+    assert reason == (
+        "trace_gap: events 3..4 of trace t are missing: they have not arrived; events 1, 6 of "
+        "trace t were delivered with different contents: no delivery counts"
+    )
+    row = {"invariant": "x", "verdict": "HOLDS", "reason": "own", "settled_by": []}
+    [behind] = with_gap([row], reason)
+    assert behind["settled_by"] == [
+        "all of the trace again, each event with one content, under a higher trace_generation "
+        "(`import --generation N`), which replaces it"
+    ]
 
 
 def test_a_partition_stalls_beyond_the_limit_and_asks_to_be_folded_again() -> None:
@@ -174,10 +186,18 @@ def test_an_event_far_above_that_is_not_what_its_id_says_is_named() -> None:
     """Whoever changes the number of an event and keeps its id makes a gap of a thousand."""
     trace = [derived(event(n)) for n in range(5)]
     gap = "trace_gap: events 5..1003 of trace t are missing: they have not arrived"
-    moved = replace(trace[4], sequence=1_004)
-    assert gap_reason(in_order([*trace, moved]).sequencer, EMPTY) == (
+    moved, last = replace(trace[4], sequence=1_004), derived(event(1_005))
+    assert gap_reason(in_order([*trace, moved, last]).sequencer, EMPTY) == (
         f"{gap}; event 1004 behind them has not the event_id that its content gives: if `import` "
         "wrote it, it was changed since"
     )
     for honest in (derived(moved), replace(moved, event_id="writer-7/1004")):
-        assert gap_reason(in_order([*trace, honest]).sequencer, EMPTY) == gap
+        assert gap_reason(in_order([*trace, honest, last]).sequencer, EMPTY) == gap
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sets(st.integers(0, 12), min_size=1), st.sampled_from(["w/{}", "{:032x}"]))
+def test_an_event_whose_id_its_writer_gave_is_not_suspected(there: set[int], ids: str) -> None:
+    """Also where such an id looks like one that import derives."""
+    own = [replace(event(n), event_id=ids.format(n)) for n in there]
+    assert "event_id" not in (gap_reason(in_order(own).sequencer, EMPTY) or "")

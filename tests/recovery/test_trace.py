@@ -251,3 +251,16 @@ def test_an_answer_is_of_the_record_that_was_made_while_its_client_sent_it(
     one, two = trace(capsys, str(evidence), "--offset", f"t-0:{FIRST_LOST}")[-2:]
     assert (one["leader"]["has_newer"], two["leader"]["holds_it"]) == (True, True)
     assert "a newer record of its key; the ledger names no loss" in trace_command.headline(one)
+
+
+@pytest.mark.parametrize("incident", CAPTURED)
+def test_over_a_dump_of_events_no_record_is_looked_for(
+    incident: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = str(tmp_path / "events.jsonl")
+    assert main(["import", str(INCIDENTS / incident), "--out", dump]) == 0
+    capsys.readouterr()
+    main(["diagnose", dump])
+    assert "replication-analyzer trace" not in capsys.readouterr().out
+    assert main(["trace", dump, "--offset", "t-0:1"]) == 1
+    assert capsys.readouterr().out.startswith("A dump of events holds no records")

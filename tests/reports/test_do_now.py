@@ -139,3 +139,16 @@ def test_of_what_no_copy_has_the_owner_is_looked_for() -> None:
         )
     # One that a copy has is asked for first.
     assert "Which copies still have it" in "".join(do_now({**QUIET, "losses": [gone, LOSS]}))
+
+
+def test_of_a_dump_of_events_no_command_is_named_that_finds_no_record() -> None:
+    dump = {"brokers": [], "files": [{"kind": "event dump", "path": "a.jsonl"}]}
+    for loss in (LOSS, {**LOSS, "status": "lost", "surviving_copies": []}):
+        told = do_now({**QUIET, "losses": [loss], "inventory": dump})
+        [line] = [line for line in told if "trace" in line]
+        assert "a dump of events holds no records" in line
+        assert "trace PATH" not in line
+        beside = {"brokers": [{"broker": 1}], "files": dump["files"]}
+        assert "trace PATH --offset" in str(
+            do_now({**QUIET, "losses": [loss], "inventory": beside})
+        )

@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from replication.evidence.importer import import_evidence
 from replication.paths import project_root
 from replication.protocol.ground import events, wire
 from replication.protocol.judgement import judge
+from replication.reports import event_words
 from replication.spark import contracts, transport
 from replication.spark.delta_schemas import first_commit
 from replication.spark.partition_fold import PartitionFold
@@ -40,6 +42,34 @@ def test_the_event_contract_is_what_the_protocol_speaks() -> None:
         assert set(column.optional_for) == known - required, column.name
         for kind in known:
             assert column.type == TYPES[wire.FIELD_TYPES[kind][column.name][0]]
+
+
+def test_the_words_of_a_text_are_those_that_answers_know() -> None:
+    """And those that default logs and directories of real brokers give."""
+    given: dict[tuple[str, str], set[str]] = {}
+    for incident in ("unclean_election__4.1.1", "kip101_scenario_1__0.10.2.2__loss_only"):
+        imported = import_evidence([project_root() / "tests" / "incidents" / incident])
+        for told_of in map(wire.to_row, imported.events()):
+            for name in ("election_kind", "reason", "subject"):
+                if name in told_of and told_of["kind"] != "log_start_advanced":
+                    given.setdefault((name, told_of["kind"]), set()).add(told_of[name])
+    told = {
+        (column.name, kind): set(words)
+        for column in contracts.event_columns()
+        for kind, words in column.words.items()
+    }
+    assert set(told) == {
+        (name, kind)
+        for name in ("election_kind", "reason", "subject")
+        for kind, fields in wire.FIELD_TYPES.items()
+        if name in fields
+    }
+    assert told["election_kind", "leadership_recorded"] == set(event_words.ELECTION_WORDS)
+    assert told["subject", "coverage_declared"] == set(event_words.SUBJECT_WORDS)
+    assert told["reason", "replica_stopped"] == set(event_words.STOP_WORDS)
+    assert told["reason", "truncated"] == {*event_words.CUT_WORDS, "unknown"}
+    assert len(given) == 4
+    assert all(words <= told[key] for key, words in given.items()), given
 
 
 def test_every_integer_is_a_bigint_and_every_column_says_what_it_means() -> None:

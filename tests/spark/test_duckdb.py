@@ -171,3 +171,18 @@ def test_what_was_lost_and_how_it_came() -> None:
 def test_flags_that_would_change_nothing_are_refused(flags: list[str], said: str) -> None:
     with pytest.raises(TablesError, match=said):
         views.main(flags)
+
+
+def test_a_job_without_an_incident_is_one_row_of_event_totals_as_its_text_says() -> None:
+    """Whichever incidents its events name; and a replay that has not finished has no row."""
+    row = {"run": "first", "run_number": 0, "query": "fold", "micro_batch_id": 0, "incident": None,
+           "table_versions": {"replica_events": 1}, "rows_in": 5, "applied": 5}  # fmt: skip
+    begun = {**row, "run": "b", "run_number": 1, "incident": "b", "micro_batch_id": -1}
+    of_a = {**row, "run": "a", "run_number": 2, "incident": "a", "rows_in": 3, "applied": 3}
+    asked = "SELECT incident, run, rows_in FROM event_totals ORDER BY run"
+    assert connected({"_batches": [row, begun, of_a]}).execute(asked).fetchall() == [
+        ("a", "a", 3), (None, "first", 5),
+    ]  # fmt: skip
+    about = contracts.tables()["event_totals"].about
+    assert "called with (--incident)" in about
+    assert "A replay that has not finished has none" in about

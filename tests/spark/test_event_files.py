@@ -241,7 +241,7 @@ def test_a_packed_file_that_was_refused_is_read_once_it_is_whole(kind: str, tmp_
     assert Admission(tmp_path / "in", tmp_path / "notes", 0).admit() == 0
     refused, read = [json.loads(p.read_text()) for p in sorted((tmp_path / "notes").glob("*"))]
     assert refused["format"] == REFUSED
-    assert "once it has changed it is read anew" in refused["reason"]
+    assert "each later state of the file is read" in refused["reason"]
     assert read["format"] in (GZIPPED, PARQUET)
     assert (read["first_byte"], read["end_byte"]) == (0, len(whole))
 

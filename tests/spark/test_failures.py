@@ -2,15 +2,26 @@
 
 import errno
 import io
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
+from deltalake.exceptions import DeltaError
 
 from replication.paths import project_root
 from replication.spark.event_files import SourceError
-from replication.spark.failures import ended_by, exit_status, failed
+from replication.spark.failures import OUTSIDE_NUMBERS, ended_by, exit_status, failed
 from replication.spark.log_files import DamagedError
+
+
+def of_deltalake(words: str, number: int) -> str:
+    """An error of the system as deltalake 1.6.6 words it."""
+    arrow = "\x1b[31m\u21b3\x1b[0m"
+    told = f"{arrow} Unable to copy data to file\n           {arrow} {words} (os error {number})"
+    return f"Generic LocalFileSystem error\n          {told}\n"
+
 
 JOBS = sorted((project_root() / "jobs").glob("*.py"))
 
@@ -35,7 +46,9 @@ def test_a_folder_that_cannot_be_used_is_no_finding(
     assert str(file / "tables") in said
 
 
-@pytest.mark.parametrize("away", ["Connection refused", "Connection reset by peer"])
+@pytest.mark.parametrize(
+    "away", ["Connection refused", "Connection reset by peer", "Read-only file system"]
+)
 def test_a_store_that_does_not_answer_may_come_back(
     away: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -59,6 +72,24 @@ def test_a_table_that_is_gone_or_damaged_is_one_line(
     said = capsys.readouterr().err
     assert said.startswith(f"check_quality.py: {tmp_path}/verdicts is damaged: restore the table's")
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("then", [None, KeyError("reentrant"), OSError(errno.EPIPE, "gone")])
+def test_ctrl_c_is_one_line_whatever_fails_on_the_way_out(
+    then: Exception | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The JVM has got it, too: the job's last calls meet one that is ending."""
+
+    def main(argv: list[str]) -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            return 0
+        finally:
+            if then is not None:
+                raise then
+
+    assert exit_status(main, ["jobs/replay.py"]) == 130
+    assert capsys.readouterr().err == "replay.py: interrupted before it had finished\n"
 
 
 def test_a_defect_is_no_finding(capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,6 +176,13 @@ def test_every_job_ends_so(job: Path) -> None:
             5,
             "A transaction met another; start it again when that is mended",
         ),
+        (
+            "[STREAM_FAILED] Query [id = 1] terminated with exception: Traceback (most recent call "
+            f"last):\n  File x\nOSError: {of_deltalake('No space left on device', 28)}",
+            5,
+            "job.py: OSError: Generic LocalFileSystem error: Unable to copy data to file: No space "
+            "left on device (os error 28); start it again when that is mended; free: ",
+        ),
     ],
 )
 def test_the_last_line_names_the_cause_and_the_status_its_kind(
@@ -171,6 +209,23 @@ def test_of_a_full_disk_the_room_in_each_folder_is_told(
     assert re.findall(r" MB in (.*?) \(", room) == [
         "/proc/tables", str(tmp_path / "ck"), str(tmp_path)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [OSError, DeltaError])
+@pytest.mark.parametrize("number", OUTSIDE_NUMBERS)
+def test_an_error_of_the_system_is_one_line_whoever_meets_it(
+    kind: type[Exception], number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python, or deltalake, which knows no numbers and writes in colours on several lines."""
+
+    def main(argv: list[str]) -> int:
+        raise kind(of_deltalake(os.strerror(number), number))
+
+    assert exit_status(main, ["jobs/replay.py"]) == 5
+    said = capsys.readouterr().err
+    assert said.startswith("replay.py: Generic LocalFileSystem error: Unable to copy data to file")
+    assert (said.count("\n"), "\x1b" in said, "start it again" in said) == (1, False, True)
+    assert ("; free: " in said) == (number in (errno.ENOSPC, errno.EDQUOT))
 
 
 def test_a_full_disk_is_told_from_a_folder_that_cannot_be_used() -> None:

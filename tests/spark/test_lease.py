@@ -41,3 +41,16 @@ def test_a_checkpoint_directory_has_one_process(tmp_path: Path) -> None:
     first.release()
     second.take()
     second.release()
+
+
+def test_a_start_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> None:
+    """Neither a new folder with nothing but a lock; what was there, or has come, stays."""
+    (tmp_path / "there").mkdir()
+    for name in ("new", "there", "used"):
+        lock = CheckpointLock(tmp_path / name)
+        lock.take()
+        if name == "used":
+            (tmp_path / name / "fold").mkdir()
+        lock.release()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["there", "used"]
+    assert (tmp_path / "used" / "fold").is_dir()

@@ -6,31 +6,78 @@ import sys
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from replication.evidence.event_dumps import write_events
 from replication.paths import project_root
 from replication.spark import contracts, session, views
+from replication.spark.failures import ended_by
 from replication.spark.tables import Store
 from tests.spark.event_rows import made_trace
 from tests.spark.jobs_in_process import run_replay
+
+
+def submitted(cwd: Path, tables: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """create_views.py by spark-submit, started in a folder with options of spark-submit's own."""
+    root = project_root()
+    submit = Path(sys.executable).with_name("spark-submit")
+    command = [
+        str(submit), "--properties-file", str(root / "conf" / "spark-defaults.conf"), *options,
+        str(root / "jobs" / "create_views.py"), "--tables", str(tables),
+    ]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(root), "PYSPARK_PYTHON": sys.executable,
+                   "PATH": f"{submit.parent}:{os.environ['PATH']}"}  # fmt: skip
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.spark
+def test_a_job_whose_spark_does_not_start_says_what_to_mend(tmp_path: Path) -> None:
+    run = submitted(project_root(), tmp_path, "--driver-memory", "100m")
+    assert run.returncode == 2
+    assert run.stderr.splitlines()[-1].startswith(
+        "create_views.py: Spark does not start as it is called (SparkIllegalArgumentException: "
+        "[INVALID_DRIVER_MEMORY] System memory 104857600 must be at least 471859200"
+    )
+
+
+@pytest.mark.parametrize("name", session.NEEDED)
+@pytest.mark.parametrize("given", ["", "misspelt", "a typo at the end"])
+def test_of_a_setting_that_is_misspelt_its_name_and_its_value_are_told(
+    name: str, given: str
+) -> None:
+    sound = {name: wanted for name, (wanted, _) in session.NEEDED.items()}
+    assert session.wrong_settings(sound.__getitem__) == []
+    several = {**sound, "spark.sql.extensions": f"org.x.Own,{session.DELTA_EXTENSION}"}
+    assert session.wrong_settings(several.__getitem__) == []
+    value = f"{sound[name]}s" if given.startswith("a typo") else given
+    [told] = session.wrong_settings({**sound, name: value}.__getitem__)
+    assert told == f"{name} is {value or 'not set'}, not {sound[name]}"
+
+
+def test_a_master_that_does_not_answer_is_named_and_may_come_back(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Spark tells it on a hundred lines, of which none is an error of Python's: it stops itself."""
+    stopped = Py4JError(
+        "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+        ": java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
+    )
+    told = session.SessionError(session.not_started(stopped, "spark://127.0.0.1:9999"))
+    assert ended_by(told, "replay.py") == 5
+    assert capsys.readouterr().err == (
+        "replay.py: --master spark://127.0.0.1:9999 does not answer, or has no room for this job: "
+        "see to it that it runs, or name another one; start it again when that is mended\n"
+    )
 
 
 @pytest.mark.spark
 def test_a_job_started_from_another_folder_says_so_before_spark_starts(tmp_path: Path) -> None:
     """conf/spark-defaults.conf names the jars from where spark-submit is started. Without this look
     Spark starts, and its log is some ninety lines."""
-    root = project_root()
-    submit = Path(sys.executable).with_name("spark-submit")
-    command = [
-        str(submit), "--properties-file", str(root / "conf" / "spark-defaults.conf"),
-        str(root / "jobs" / "create_views.py"), "--tables", str(tmp_path),
-    ]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(root), "PYSPARK_PYTHON": sys.executable,
-                   "PATH": f"{submit.parent}:{os.environ['PATH']}"}  # fmt: skip
-    run = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    run = submitted(tmp_path, tmp_path)
     assert run.returncode == 2
     assert "SparkContext" not in run.stderr
     # Answers alone go to stdout, though spark-submit ties Python's stderr to it.

@@ -21,6 +21,8 @@ HELD_LIMIT = 10_000
 TRACKED_RANGES = 1_000
 # What wire.content_id gives, and perhaps the id of another writer.
 DERIVED_ID = re.compile("[0-9a-f]{32}")
+# What is said of a slot of two contents.
+_APART = "were delivered with different contents"
 # So much of a trace's id is printed.
 _LONGEST_ID = 80
 
@@ -286,13 +288,33 @@ def gap_reason(sequencer: Sequencer, state: State) -> str | None:
     gaps = sequencer.gaps()
     if not gaps:
         return None if state.ended else _cut_off(sequencer, state)
-    named = ", ".join(str(a) if b == a + 1 else f"{a}..{b - 1}" for a, b in gaps[:5])
-    more = f" and {len(gaps) - 5} more ranges" if len(gaps) > 5 else ""
     fate = "the input ended without them" if sequencer.ended else "they have not arrived"
     trace = sequencer.trace[1] if sequencer.trace else ""
-    return (
-        f"trace_gap: events {named}{more} of trace {trace} are missing: {fate}{_changed(sequencer)}"
-    )
+    apart = [(n, n + 1) for n in sorted(sequencer.conflicts)]
+    absent = [part for gap in gaps for part in _without(gap, sequencer.conflicts)]
+    told = []
+    if absent:
+        told.append(f"events {_named(absent)} of trace {trace} are missing: {fate}")
+    if apart:
+        told.append(f"events {_named(apart)} of trace {trace} {_APART}: no delivery counts")
+    return f"trace_gap: {'; '.join(told)}{_changed(sequencer)}"
+
+
+def _without(gap: tuple[int, int], conflicts: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """What of a gap has not arrived at all."""
+    first, end = gap
+    for conflict in sorted(n for n in conflicts if first <= n < end):
+        if first < conflict:
+            yield first, conflict
+        first = conflict + 1
+    if first < end:
+        yield first, end
+
+
+def _named(ranges: list[tuple[int, int]]) -> str:
+    """The first ranges, and how many more there are."""
+    named = ", ".join(str(a) if b == a + 1 else f"{a}..{b - 1}" for a, b in ranges[:5])
+    return named + (f" and {len(ranges) - 5} more ranges" if len(ranges) > 5 else "")
 
 
 def _cut_off(sequencer: Sequencer, state: State) -> str | None:
@@ -310,16 +332,18 @@ def _cut_off(sequencer: Sequencer, state: State) -> str | None:
 
 def _changed(sequencer: Sequencer) -> str:
     """Which of the events right behind gaps are not what their event_id says, in words: such a one
-    may itself have made the gap. Ids that have not the derived form say nothing."""
-    behind = (sequencer.held.get(end) for _, end in sequencer.gaps()[:5])
+    may itself have made the gap. Ids that have not the derived form say nothing; nor do any where
+    not even the last event, which `import` writes at the end of all, has the id of its content:
+    somebody else gave them."""
+    held = sequencer.held
+    behind = [held[end] for _, end in sequencer.gaps()[:5] if end in held]
     found = [
         str(event.sequence)
         for event in behind
-        if event is not None
-        and DERIVED_ID.fullmatch(event.event_id)
-        and event.event_id != wire.content_id(wire.to_row(event))
+        if DERIVED_ID.fullmatch(event.event_id) and not _is_derived(event)
     ]
-    if not found:
+    last = max(held, default=None)
+    if not found or last is None or not _is_derived(held[last]):
         return ""
     return (
         f"; event {', '.join(found)} behind them has not the event_id that its content gives: if "
@@ -327,14 +351,20 @@ def _changed(sequencer: Sequencer) -> str:
     )
 
 
+def _is_derived(event: Event) -> bool:
+    return event.event_id == wire.content_id(wire.to_row(event))
+
+
 def with_gap(verdicts: Iterable[dict[str, Any]], reason: str | None) -> list[dict[str, Any]]:
     """Verdicts behind a gap: a violation stays proven, all else is UNKNOWN."""
     if reason is None:
         return list(verdicts)
-    settled = (
-        f"the missing events ({reason.split(':')[1].strip()}), or all of the trace again under "
-        "a higher trace_generation (`import --generation N`), which replaces it"
-    )
+    anew = "under a higher trace_generation (`import --generation N`), which replaces it"
+    if _APART in reason:
+        settled = f"all of the trace again, each event with one content, {anew}"
+    else:
+        missing = reason.split(":")[1].strip()
+        settled = f"the missing events ({missing}), or all of the trace again {anew}"
     result = []
     for verdict in verdicts:
         if verdict["verdict"] == "HOLDS":
