@@ -105,3 +105,10 @@ def test_a_leader_that_lost_records_leads_on_once_no_other_member_runs() -> None
     assert not [d for d in dangers(state) if d.next_leader == 1], "2 or 3 leads"
     newer = [*had, live(1, 2000, 6), live(2, 2100, 10, leader_epoch=1)]
     assert not [d for d in dangers(of_two(*newer, isr=(1, 2))) if d.next_leader == 1]
+
+
+def test_where_the_default_of_the_release_lets_another_lead_that_is_the_answer() -> None:
+    unsaid = story(given(isr="A", kafka="0.10.2.2"))
+    assert dangers(unsaid)
+    unsaid.settings.unclean_leader_election = None
+    assert dangers(unsaid) == []
