@@ -503,10 +503,7 @@ class NaiveModel:
         if end is None:
             self.cut(f, f.mark)
             return True
-        if leader_epoch is None:
-            self.cut(f, min(end, f.end))
-            return True
-        mine = self.end_of_epoch(f, leader_epoch)
+        mine = (None, None) if leader_epoch is None else self.end_of_epoch(f, leader_epoch)
         if mine[1] is None:
             self.cut(f, min(end, f.end))
             return True
@@ -774,12 +771,8 @@ class NaiveModel:
         recovering: bool,
         hears: list[str] | None,
     ) -> None:
-        self.leader, self.isr, self.leader_epoch, self.recovering = (
-            leader,
-            isr,
-            leader_epoch,
-            self.recovering or recovering,
-        )
+        self.leader, self.isr, self.leader_epoch = leader, isr, leader_epoch
+        self.recovering = self.recovering or recovering
         if leader is not None:
             self.last_elected = leader
         self.partition_epoch += 1
@@ -862,11 +855,8 @@ class NaiveModel:
         r.role = "follower"
         if led:
             self.answer_producers(r)
-        r.leader, r.term, r.version_of_partition = (
-            self.leader,
-            self.leader_epoch,
-            self.partition_epoch,
-        )
+        r.leader, r.term = self.leader, self.leader_epoch
+        r.version_of_partition = self.partition_epoch
         r.known, r.wish, r.isr = {}, None, set()
         if self.leader is None or repeated:
             return

@@ -1,19 +1,7 @@
 """Single rules of conformance in smallest form: what is excluded, what timing explains."""
 
 from replication.protocol.ground import events as ev
-from tests.protocol.judgement.told import conforms, told
-
-
-def beginning(version: str, controller: str = "zookeeper") -> list[ev.Fact]:
-    """Three traced replicas, loaded empty, of which the first leads epoch 0."""
-    return [
-        ev.PartitionDescribed((1, 2, 3), 1, False, "delete", version, None, controller),
-        *(ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3)),
-        ev.LeadershipRecorded(1, 0, (1, 2, 3), 0, "initial", (1, 2, 3)),
-        *(ev.ReplicaStarted(r, 0, 0, 0, True) for r in (1, 2, 3)),
-        ev.BecameLeader(1, 0, 0, 0, 0),
-        *(ev.BecameFollower(r, 0, 1, 0, 0, 0) for r in (2, 3)),
-    ]
+from tests.protocol.judgement.told import conforms, told, traced
 
 
 def copied(end: int) -> list[ev.Fact]:
@@ -42,7 +30,7 @@ def led_on(mark: int) -> list[ev.Fact]:
 
 
 def test_a_change_of_role_leaves_the_high_watermark_as_it_was() -> None:
-    begun = [*beginning("3.9.1"), *copied(5)]
+    begun = [*traced("3.9.1"), *copied(5)]
     assert refuted([*begun, *led_on(5)]) is None
     found = refuted([*begun, *led_on(4)])
     assert found is not None
@@ -50,7 +38,7 @@ def test_a_change_of_role_leaves_the_high_watermark_as_it_was() -> None:
 
 
 def test_a_followers_high_watermark_may_rise_unprinted_and_never_falls() -> None:
-    begun = [*beginning("3.9.1"), *copied(5), ev.HighWatermarkAdvanced(2, 5)]
+    begun = [*traced("3.9.1"), *copied(5), ev.HighWatermarkAdvanced(2, 5)]
     elected = ev.LeadershipRecorded(1, 1, (1, 2, 3), 1, "same_leader", (1, 2, 3))
     again = [elected, ev.BecameLeader(1, 1, 5, 5, 1)]
     assert refuted([*begun, *again, ev.BecameFollower(3, 1, 1, 5, 5, 1)]) is None
@@ -60,14 +48,14 @@ def test_a_followers_high_watermark_may_rise_unprinted_and_never_falls() -> None
 
 
 def test_a_log_that_begins_past_it_has_moved_the_high_watermark() -> None:
-    begun = [*beginning("3.9.1"), *copied(5), ev.LogStartAdvanced(2, 3, "retention")]
+    begun = [*traced("3.9.1"), *copied(5), ev.LogStartAdvanced(2, 3, "retention")]
     follows = ev.BecameFollower(2, 1, 1, 5, 3, 1)
     elected = ev.LeadershipRecorded(1, 1, (1, 2, 3), 1, "same_leader", (1, 2, 3))
     assert refuted([*begun, elected, ev.BecameLeader(1, 1, 5, 5, 1), follows]) is None
 
 
 def test_a_fenced_follower_hears_no_high_watermark_from_before_the_epoch() -> None:
-    begun = [*beginning("3.9.1"), *copied(5), *led_on(5)]
+    begun = [*traced("3.9.1"), *copied(5), *led_on(5)]
     assert refuted([*begun, ev.HighWatermarkAdvanced(2, 5)]) is None
     found = refuted([*begun, ev.HighWatermarkAdvanced(2, 4)])
     assert found is not None
@@ -75,7 +63,7 @@ def test_a_fenced_follower_hears_no_high_watermark_from_before_the_epoch() -> No
 
 
 def test_one_that_the_same_leader_had_in_the_epoch_before_may_come_late() -> None:
-    begun = [*beginning("2.8.2"), *copied(5)]
+    begun = [*traced("2.8.2"), *copied(5)]
     further = [
         ev.LeaderAppended(1, 5, 7, 0),
         *(f for r in (2, 3) for f in (ev.FetchRequested(r, 1, 5), ev.FollowerAppended(r, 5, 7))),
@@ -93,7 +81,7 @@ def unfenced(*fetches: int) -> list[ev.Fact]:
     """A follower of 1.1.1 that heard of epoch 1 of its leader; the leader sees these fetches, and
     it appends [0, 3) and [3, 5)."""
     return [
-        *beginning("1.1.1"),
+        *traced("1.1.1"),
         ev.LeaderAppended(1, 0, 5, 0),
         ev.LeadershipRecorded(1, 1, (1, 2, 3), 1, "same_leader", (1, 2, 3)),
         ev.BecameLeader(1, 1, 5, 0, 1),
@@ -120,9 +108,9 @@ def test_a_late_answer_of_the_same_leader_is_appended_where_releases_take_it() -
         ev.FollowerAppended(2, 5, 6), ev.FetchRequested(2, 1, 6),
     ]  # fmt: skip
     for version in ("2.8.2", "3.9.0"):
-        assert refuted([*beginning(version), *copied(5), *late]) is None
+        assert refuted([*traced(version), *copied(5), *late]) is None
     for version in ("2.7.2", "3.9.1"):
-        found = refuted([*beginning(version), *copied(5), *late])
+        found = refuted([*traced(version), *copied(5), *late])
         assert found is not None
         assert "fetch_admission gives a fetch at 5 first, observed 6" in found
 
@@ -130,7 +118,7 @@ def test_a_late_answer_of_the_same_leader_is_appended_where_releases_take_it() -
 def test_an_unfenced_followers_high_watermark_is_one_of_its_leaders_epochs() -> None:
     """The leader leads on into epoch 1, of which the follower never hears."""
     begun = [
-        *beginning("1.1.1"),
+        *traced("1.1.1"),
         *copied(5),
         ev.LeadershipRecorded(1, 1, (1, 2, 3), 1, "same_leader", (1, 2, 3)),
         ev.BecameLeader(1, 1, 5, 5, 1),
@@ -150,4 +138,4 @@ def test_a_start_may_find_more_than_the_last_lines_before_it_told_of() -> None:
     """A leader appends after its log has gone silent: killed, or by the hook that stops log4j2."""
     stopped = [ev.ReplicaStopped(1, "clean"), ev.ReplicaStarted(1, 0, 4, 0, True)]
 
-    assert refuted([*beginning("4.3.0", "kraft"), *copied(2), *stopped]) is None
+    assert refuted([*traced("4.3.0", "kraft"), *copied(2), *stopped]) is None

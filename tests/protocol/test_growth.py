@@ -9,7 +9,7 @@ from replication.protocol.folding import fold
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import State
-from tests.growth import LARGE_SIZES, grows
+from tests.growth import LARGE_SIZES, SIZES, grows
 
 Facts = Iterator[Any]
 
@@ -222,11 +222,8 @@ def folding_of(kind: Callable[[int], Facts]) -> Callable[[int], Callable[[], Non
         for n, kind in enumerate(KINDS)
     ],
 )
-def test_folding_grows_with_the_events_alone(kind: Callable[[int], Facts]) -> None:
-    assert not grows(folding_of(kind))
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_folding_thousands_grows_with_the_events_alone(kind: Callable[[int], Facts]) -> None:
-    assert not grows(folding_of(kind), LARGE_SIZES)
+@pytest.mark.parametrize("sizes", [SIZES, pytest.param(LARGE_SIZES, marks=pytest.mark.sweep)])
+def test_folding_grows_with_the_events_alone(
+    kind: Callable[[int], Facts], sizes: tuple[int, ...]
+) -> None:
+    assert not grows(folding_of(kind), sizes)

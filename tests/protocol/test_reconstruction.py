@@ -8,18 +8,13 @@ from replication.protocol.ground.model import EpochEntry, Span
 from replication.protocol.ground.topic_partition import Derived
 from replication.protocol.judgement.judge import answer
 from replication.reports.words import draw
-from tests.protocol.judgement.told import told
+from tests.protocol.judgement.told import told, traced
 
 
 def led(version: str = "2.8.2", controller: str = "zookeeper") -> list[ev.Fact]:
     """Broker 1 leads, and both followers are one fetch short of the log's end."""
     return [
-        ev.PartitionDescribed((1, 2, 3), 2, True, "delete", version, None, controller),
-        *(ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3)),
-        *(ev.ReplicaStarted(r, 0, 0, 0, True) for r in (1, 2, 3)),
-        ev.LeadershipRecorded(1, 0, (1, 2, 3), 0, "initial", (1, 2, 3)),
-        ev.BecameLeader(1, 0, 0, 0),
-        *(ev.BecameFollower(r, 0, 1, 0, 0) for r in (2, 3)),
+        *traced(version, controller, min_insync=2, unclean=True),
         *(ev.FetchRequested(r, 1, 0) for r in (2, 3)),
         ev.LeaderAppended(1, 0, 10, 0),
         *(ev.FollowerAppended(r, 0, 10, 0) for r in (2, 3)),

@@ -4,7 +4,7 @@ from replication.machine.partition_machine import PartitionMachine
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import EpochEntry, Span
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.judgement.at_risk import Danger, dangers
+from replication.protocol.judgement.at_risk import Danger
 from tests.protocol.judgement.told import event, told
 from tests.protocol.stories import played
 
@@ -76,10 +76,3 @@ def log_without_epochs(
         epoch_entries=tuple(EpochEntry(*each) for each in filed),
     )  # fmt: skip
     return event(0, fact, at)
-
-
-def behind(*seen: tuple[int, int, int]) -> list[tuple[int, int]]:
-    """What an unclean election would cost; seen: replica, when, its log end."""
-    logs = [live(*each) for each in sorted(seen, key=lambda s: s[1])]
-    state = of_two(*logs, unclean=True, isr=(1,))
-    return [(d.first_offset, d.end_offset) for d in dangers(state) if d.next_leader == 2]

@@ -9,7 +9,6 @@ from replication.protocol.judgement.at_risk import dangers
 from replication.protocol.judgement.lacking_records import lacking_ranges, shared_ranges
 from replication.protocol.judgement.reference import tail_is_known
 from tests.protocol.judgement.danger_stories import (
-    behind,
     came_back,
     given,
     live,
@@ -17,26 +16,6 @@ from tests.protocol.judgement.danger_stories import (
     of_two,
     story,
 )
-
-
-def test_two_logs_part_where_one_ends_or_holds_another_record() -> None:
-    """What one lacks and what both share are told of the same logs."""
-    for end, leader_epoch, lacking, shared in (
-        (7, 0, [(7, 10)], [(0, 7)]),
-        (10, 1, [(0, 10)], []),
-        (12, 0, [], [(0, 10)]),
-    ):
-        state = of_two(live(1, 1000, 10), live(2, 3000, end, leader_epoch), isr=(1,))
-        leader, other = state.replicas[1], state.replicas[2]
-        assert lacking_ranges(state, leader, other) == lacking
-        assert shared_ranges(state, leader, other) == shared
-
-
-def test_a_danger_stands_while_the_leader_goes_on_growing() -> None:
-    """What it held when the other was read last counts, though it was read with more since."""
-    assert behind((1, 1000, 10), (1, 2000, 12), (2, 2500, 5), (1, 3000, 15)) == [(5, 12)]
-    assert behind((1, 1000, 10), (1, 2000, 12), (2, 2500, 5)) == [(5, 12)]
-    assert behind((2, 900, 5), (1, 1000, 10)) == []
 
 
 def test_a_member_that_crashed_fetches_no_more_and_may_be_elected_without_ever_leading() -> None:
@@ -118,20 +97,6 @@ def test_a_record_that_shows_its_epoch_is_known_by_that_wherever_a_leader_began(
     assert shared_ranges(state, state.replicas[1], state.replicas[2]) == [(0, 10)]
 
 
-def test_what_the_leader_itself_has_no_more_nobody_lacks() -> None:
-    """Broker 1 wrote from offset 7 on in epoch 2, and lost power: nine records are left of it."""
-    facts = [
-        live(1, 1000, 5, None), live(2, 1100, 12, None), ev.BecameFollower(2, 0, 1),
-        ev.ReplicaStopped(2, "process_crash"),
-        ev.LeadershipRecorded(1, 2, (1,), 2, "unclean"), ev.BecameLeader(1, 2, 7),
-        live(1, 2000, 14, None),
-    ]  # fmt: skip
-    for more, end in (([], 14), ([ev.ReplicaStopped(1, "power_loss", 9)], 9)):
-        found = dangers(of_two(*facts, *more, unclean=True, isr=(1,)))
-        named = {(d.first_offset, d.end_offset) for d in found if d.next_leader == 2}
-        assert named == {(7, end)}
-
-
 @pytest.mark.parametrize(
     ("heard", "cut_to", "covered", "named"),
     [(0, 9, True, [(7, 9)]), (0, 7, True, []), (0, None, True, []), (0, 9, False, []),
@@ -153,16 +118,6 @@ def test_who_is_back_keeps_what_it_had_below_its_cut(
     ]  # fmt: skip
     found = dangers(of_two(*facts, unclean=True, isr=(1,)))
     assert [(d.first_offset, d.end_offset) for d in found if d.next_leader == 2] == named
-
-
-def test_from_a_leader_that_is_down_nobody_fetches() -> None:
-    """Read once after it had crashed a member lacks what it lacks; from one that runs it may have
-    fetched in the half second."""
-    read = [live(1, 1000, 14), live(2, 1200, 10)]
-    crashed = [live(1, 1000, 14), ev.ReplicaStopped(1, "process_crash"), live(2, 1200, 10)]
-    for facts, named in ((read, []), (crashed, [(10, 14)])):
-        found = [d for d in dangers(of_two(*facts, isr=(1, 2))) if d.next_leader == 2]
-        assert [(d.first_offset, d.end_offset) for d in found] == named
 
 
 @pytest.mark.parametrize(("joined", "named"), [(True, [(6, 10)]), (False, [])])
@@ -211,10 +166,6 @@ def test_what_a_leader_had_when_it_stopped_others_lack_that_have_been_seen_since
         seen = [*before, live(1, 1000, 10), live(2, 1200, 5), nobody, ended]
         found = dangers(of_two(*seen, isr=(1,), unclean=True))
         assert [(d.first_offset, d.end_offset) for d in found if d.broker == 2] == [(5, named)]
-
-
-def test_what_was_cut_from_the_leader_since_does_not_count() -> None:
-    assert behind((1, 1000, 10), (2, 2500, 5), (1, 3000, 8), (1, 4000, 12)) == []
 
 
 def test_what_a_copy_does_not_show_of_a_traced_log_stays_as_the_trace_told_it() -> None:

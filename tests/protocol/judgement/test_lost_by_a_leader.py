@@ -17,24 +17,15 @@ from tests.protocol.judgement.danger_stories import (
     of_two,
     offsets_of,
 )
+from tests.protocol.judgement.told import event
 from tests.protocol.schedules import schedule_story
-
-
-def test_a_record_of_a_later_epoch_it_never_had() -> None:
-    """2 wrote in epoch 1, while 1 was away: of what 1 lacks only its own epoch's is lost by it."""
-    spans = (Span(0, 8, 0, None), Span(8, 12, 1, None))
-    fact = ev.ReplicaLogObserved(2, 0, 12, spans, stopped=False, copy="live")
-    later = ev.Event("2-1000", "trace", "", "t", "", 0, 0, fact, 1000, "forensic")
-    state = of_two(later, live(1, 2000, 6), isr=(1,))
-    assert lost_by(state, state.replicas[1])[1] == [(6, 8, "undetermined")]
 
 
 def test_of_a_log_in_several_spans_only_what_was_lost_is_named() -> None:
     """No span that ends below the loss makes a range that runs backwards."""
     spans = (Span(0, 2, 0, 1), Span(2, 5, 0, 2), Span(5, 10, 0, 3))
-    fact = ev.ReplicaLogObserved(2, 0, 10, spans, stopped=False, copy="live")
-    whole = ev.Event("2-1000", "trace", "", "t", "", 0, 0, fact, 1000, "forensic")
-    state = of_two(whole, live(1, 2000, 6), isr=(1,))
+    whole = ev.ReplicaLogObserved(2, 0, 10, spans, stopped=False, copy="live")
+    state = of_two(event(0, whole, 1000), live(1, 2000, 6), isr=(1,))
     assert lost_by(state, state.replicas[1])[1] == [(6, 10, "undetermined")]
 
 

@@ -64,21 +64,6 @@ def test_a_danger_lasts_until_the_follower_has_the_records() -> None:
     assert passed["over"]
 
 
-def test_appends_between_two_telling_steps_are_counted_when_it_ends() -> None:
-    grown = watched(BEHIND + "\nproduce A x\nproduce A y\ncrash A kind=disk\nfence A\n----\n")
-    passed = [d for d in answer(grown).past_risks if d["failure"] == "leader_stops"]
-    assert max(d["end_offset"] for d in passed) == 12
-
-
-def test_without_records_in_danger_only_the_failures_are_kept() -> None:
-    state = watched(BEHIND.replace("0:m*8", "0:m*10"))
-    assert dangers(state) == []
-    assert not state.risks.past
-    assert all(not r.runs for r in state.risks.live)
-    kept = sorted(r.failure for r in state.risks.live)
-    assert kept == ["leader_loses_its_tail", "leader_stops"]
-
-
 def seen(
     replica: int, end: int, at: float, copy: str = "live", high_watermark: int = 5
 ) -> tuple[ev.Fact, float]:
@@ -100,28 +85,6 @@ def running(
         (ev.InputEnded(), 0),
     ]
     return seen_by_hosts(facts)
-
-
-def test_a_follower_outside_the_isr_counts_as_of_when_its_log_was_read() -> None:
-    found = answer(running(seen(1, 10, 60), seen(2, 7, 61))).at_risk
-    assert {(d["first_offset"], d["end_offset"], d["next_leader"], d["cause"]) for d in found} == {
-        (7, 10, 2, "unclean_election"),
-        (7, 10, None, "storage_loss"),
-    }
-    assert {d["since"] for d in found} == {"1970-01-01T00:00:02.000Z"}, "since the ISR shrank"
-
-
-def test_what_was_read_before_the_leaders_log_says_nothing() -> None:
-    assert dangers(running(seen(1, 10, 60), seen(2, 7, 59))) == []
-    assert dangers(running(seen(1, 10, 60, "current"), seen(2, 7, 61, "current"))) == []
-
-
-def test_a_leader_whose_log_is_the_same_later_on_held_it_from_the_first_time() -> None:
-    """Digests beside two brokers never come at one moment."""
-    told = running(seen(1, 10, 60), seen(2, 7, 61), seen(1, 10, 62))
-    assert {d.first_offset for d in dangers(told)} == {7}
-    grown = dangers(running(seen(1, 10, 60), seen(2, 7, 61), seen(1, 12, 62)))
-    assert {(d.first_offset, d.end_offset) for d in grown} == {(7, 10)}, "of more nothing is known"
 
 
 def test_a_member_of_the_isr_may_have_fetched_within_half_a_second() -> None:
@@ -159,35 +122,6 @@ def test_who_was_elected_while_it_is_down_leaves_the_last_leaders_tail_in_danger
         ]
         assert told == named
         assert {d["since"] for d in answer(state).at_risk} == {"1970-01-01T00:01:02.000Z"}
-
-
-def test_the_cause_follows_the_isr_though_no_log_has_changed() -> None:
-    """KIP-966's last replica standing: a member of an ISR below min.insync.replicas."""
-    logs = seen(1, 10, 60, high_watermark=9), seen(2, 7, 62, high_watermark=9)
-    three = ev.PartitionDescribed((1, 2, 3), 3, False, "delete", "3.9.1", None, "kraft"), 3
-    joined = ev.LeadershipRecorded(1, 0, (1, 2, 3), 2), 4
-    shrunk = ev.LeadershipRecorded(1, 0, (1, 2), 3), 62
-    for more, cause in (((), "storage_loss"), ((shrunk,), "last_replica_standing")):
-        state = running((ev.BecameLeader(1, 0), 2), three, joined, *logs, *more, assigned=(1, 2, 3))
-        told = [(first, end, why) for r in state.risks.live for first, end, _, why, _ in r.runs]
-        assert (7, 9, cause) in told
-
-
-def test_an_empty_isr_is_one_that_its_last_members_have_left() -> None:
-    """With one needed, the last of them stood no more alone than it may."""
-    gone = ev.LeadershipRecorded(None, 1, (), 3, eligible_leader_replicas=(1,)), 62
-    led = ev.BecameLeader(1, 0), 2
-    told = dangers(running(led, seen(1, 10, 60), seen(2, 7, 61), gone))
-    assert {d.cause for d in told if d.failure == "leader_loses_its_tail"} == {"storage_loss"}
-
-
-def test_the_last_one_may_lose_its_tail_whatever_a_third_holds_of_whom_nothing_is_known() -> None:
-    logs = seen(1, 10, 60), seen(2, 7, 61)
-    found = [
-        d for d in dangers(running(*logs, assigned=(1, 2, 3))) if d.failure.endswith("its_tail")
-    ]
-    assert [(d.first_offset, d.end_offset) for d in found] == [(7, 10)]
-    assert dangers(running(seen(1, 10, 60), assigned=(1, 2, 3))) == []
 
 
 def test_who_is_outside_the_isr_may_have_died_unseen_so_the_next_may_be_elected() -> None:

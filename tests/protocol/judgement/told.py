@@ -60,6 +60,21 @@ def given(*covered: int, version: str = "2.8.1", acks: bool = True) -> list[ev.F
     ]
 
 
+def traced(
+    version: str, controller: str = "zookeeper", *, min_insync: int = 1, unclean: bool = False
+) -> list[ev.Fact]:
+    """Three replicas of which every step is told, loaded empty; the first of them leads epoch 0."""
+    three = (1, 2, 3)
+    return [
+        ev.PartitionDescribed(three, min_insync, unclean, "delete", version, None, controller),
+        *(ev.CoverageDeclared("replica_trace", r, True) for r in three),
+        ev.LeadershipRecorded(1, 0, three, 0, "initial", three),
+        *(ev.ReplicaStarted(r, 0, 0, 0, True) for r in three),
+        ev.BecameLeader(1, 0, 0, 0, 0),
+        *(ev.BecameFollower(r, 0, 1, 0, 0, 0) for r in (2, 3)),
+    ]
+
+
 def elected(
     leader: int, leader_epoch: int, kind: str = "clean", isr: tuple[int, ...] = (1, 2, 3)
 ) -> ev.Fact:
