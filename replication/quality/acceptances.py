@@ -44,9 +44,9 @@ def load(path: Path | None) -> list[Acceptance]:
     return found
 
 
-def in_force(acceptances: Iterable[Acceptance], today: date) -> frozenset[str]:
-    """The findings that fail nothing on a day."""
-    return frozenset(each.finding for each in acceptances if today <= each.until)
+def in_force(acceptances: Iterable[Acceptance], today: date) -> dict[str, Acceptance]:
+    """The findings that fail nothing on a day, each with its acceptance."""
+    return {each.finding: each for each in acceptances if today <= each.until}
 
 
 def words(
