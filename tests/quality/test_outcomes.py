@@ -12,7 +12,7 @@ from prometheus_client import generate_latest
 from pyspark.sql import SparkSession
 from ruamel.yaml import YAML
 
-from jobs.check_quality import Due
+from jobs.check_quality import Due, main
 from replication.paths import project_root
 from replication.quality import checks, suites
 from replication.quality.candidates import ROW
@@ -100,6 +100,76 @@ def test_metrics_are_written_to_a_file_or_served(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert 'replication_quality_checked_timestamp_seconds{tables="/share/tables"} 13.5' in text
     assert generate_latest(metrics.registry).decode() == text
+
+
+def of_file(file: Path, name: str, label: str) -> dict[str, float]:
+    """The series of a metric, by one of their labels."""
+    found = re.findall(rf'^{name}{{(?:.*,)?{label}="(.*?)".*}} (\S+)', file.read_text(), re.M)
+    return {each: float(value) for each, value in found}
+
+
+def test_what_was_not_asked_goes_on_saying_what_it_said(tmp_path: Path) -> None:
+    """An alert would end though nothing passed."""
+    file = tmp_path / "quality.prom"
+    ledger = replace(outcome("c", "critical", 1, topic="t"), suite="loss_ledger")
+    mine = replace(outcome("m", "warning", 1), suite="mine")
+    both = [outcome("a", "critical", 1, topic="t"), outcome("b", "info", 1), ledger, mine]
+    Metrics("/t", file).show(both, ["k"], 1.0, SUMS)
+    asked = [outcome("a", "critical", 0), outcome("b", "critical", 1)]
+    Metrics("/t", file).show(asked, ["k"], 2.0, SUMS, all_asked=False)
+    failed = "replication_expectation_failed"
+    assert of_file(file, failed, "expectation") == {"a": 0, "b": 1, "c": 1, "m": 1}
+    assert file.read_text().count(f"{failed}{{") == 4
+    Metrics("/t", file).show([*asked, ledger], ["k"], 3.0, SUMS)
+    assert of_file(file, failed, "expectation") == {"a": 0, "b": 1, "c": 1}
+    Metrics("/other", file).show([mine], ["k"], 4.0, SUMS, all_asked=False)
+    assert of_file(file, failed, "tables") == {"/other": 1}
+    assert of_file(file, "replication_quality_verdicts", "tables") == {"/other": 0}
+
+
+def test_of_two_watchers_each_keeps_what_the_other_writes(tmp_path: Path) -> None:
+    file = tmp_path / "quality.prom"
+    first, second = Metrics("/t", file), Metrics("/t", file)
+    ledger = replace(outcome("c", "critical", 1, topic="t"), suite="loss_ledger")
+    first.show([outcome("a", "critical", 1)], [], 1.0, SUMS, all_asked=False)
+    second.show([ledger], [], 2.0, SUMS, all_asked=False)
+    first.show([outcome("a", "critical", 0)], [], 3.0, SUMS, all_asked=False)
+    second.show([outcome("c", "critical", 0)], [], 4.0, SUMS, all_asked=False)
+    first.look_failed()
+    failed = "replication_expectation_failed"
+    assert of_file(file, failed, "suite") == {"verdicts": 0, "loss_ledger": 1}
+    assert of_file(file, "replication_quality_look_failed", "tables") == {"/t": 1}
+
+
+def test_a_call_in_vain_says_so_in_the_file_and_leaves_the_rest(tmp_path: Path) -> None:
+    file, bad = tmp_path / "quality.prom", tmp_path / "accepted.toml"
+    Metrics("/t", file).show([outcome("a", "critical", 1)], ["k"], 12.5, SUMS)
+    told = file.read_text()
+    bad.write_text("no TOML")
+    asked = ["--tables", "/t", "--metrics", str(file), "--accepted", str(bad)]
+    with pytest.raises(suites.SuiteError):
+        main(asked)
+    look = 'replication_quality_look_failed{tables="/t"} '
+    assert file.read_text() == told.replace(f"{look}0.0", f"{look}1.0") != told
+    with pytest.raises(suites.SuiteError):
+        main(["--tables", "/misspelt", *asked[2:]])
+    failed = "replication_quality_look_failed"
+    assert of_file(file, failed, "tables") == {"/t": 1, "/misspelt": 1}
+    assert of_file(file, "replication_expectation_failed", "tables") == {"/t": 1}
+    Metrics("/t", file).show([outcome("a", "critical", 1)], ["k"], 12.5, SUMS)
+    assert file.read_text() == told
+
+
+@pytest.mark.parametrize(
+    "text", ["no metrics {", "\xff", 'replication_expectation_failed{x="y"} 1\n']
+)
+def test_a_file_of_something_else_is_written_anew(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "quality.prom"
+    file.write_text(text, encoding="latin-1")
+    metrics = Metrics("/t", file)
+    metrics.look_failed()
+    assert file.read_text() == generate_latest(metrics.registry).decode()
+    assert 'look_failed{tables="/t"} 1.0' in file.read_text()
 
 
 def test_a_failed_check_names_cluster_and_topic_as_far_as_its_rows_do() -> None:
