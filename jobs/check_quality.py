@@ -203,7 +203,7 @@ def _look(
     rows = checks.result_rows(results, run, checked, at, about)
     expectation_results.append(found.store, rows)
     metrics.show(results, about[0], at / 1000, sums, all_asked=not flags.suite)
-    told = acceptances.words(accepted, *checks.findings_of(results))
+    told = acceptances.words(accepted, *checks.findings_of(results), all_asked=not flags.suite)
     print(checks.text(results, told))
     docs = judge.write_docs()
     for site in judge.sites():

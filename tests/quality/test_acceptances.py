@@ -46,6 +46,7 @@ def test_what_became_of_an_entry_is_told(tmp_path: Path) -> None:
     assert said({finding}, set()) == f"ACCEPTED  {told}"
     assert said(set(), {finding}) == f"ACCEPTED NO LONGER  {told}"
     assert said({"other"}, {"another"}).startswith(f"ACCEPTED IN VAIN  {told} - no row")
+    assert list(acceptances.words(entries, {"other"}, {"another"}, all_asked=False)) == []
 
 
 @pytest.mark.parametrize(
