@@ -1,5 +1,6 @@
 """Runs suites over tables: outcomes as rows of `expectation_results`, as words, as exit status."""
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -157,12 +158,23 @@ def _result(suite: Suite, expectation: Expectation, found: Found) -> Result:
         return Result(suite.table, expectation, 1, 0, 0.0, (in_words(found),), False)
     rows = [r for r in found if r["listed"] and r["allowed"] is None]
     rows.sort(key=lambda r: r["place"])
+    unlisted = [r for r in found if not r["listed"] and r["value"] is not None]
+    nulls = [r for r in unlisted if math.isnan(r["value"])]
+    if nulls and not rows:
+        count = nulls[0]["all"] - (len(unlisted) - len(nulls))
+        where = row_words({**{name: nulls[0][name] for name in ROW}, "detail": None})
+        first = f", the first {where}" if where else ""
+        what = "observed" if expectation.kind == "limit" else "broken"
+        why = f"cannot be judged: {what} is NULL in {counted(count, 'row')}{first}"
+        return _result(suite, expectation, why)
     failing = rows[0]["all"] if rows else 0
     deviating = [r for r in found if r["listed"] and r["allowed"] is not None]
     accepted = Counter(r["finding_id"] for r in deviating if r["allowed"] == ACCEPTED)
     reasons = dict.fromkeys(r["allowed"] for r in deviating if r["allowed"] != ACCEPTED)
     if expectation.kind in ("limit", "share"):
-        values = [r["value"] for r in found if r["value"] is not None]
+        values = [
+            r["value"] for r in found if r["value"] is not None and not math.isnan(r["value"])
+        ]
         observed = max(values, default=0.0)
     else:
         observed = float(failing)

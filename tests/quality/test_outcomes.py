@@ -20,7 +20,7 @@ from replication.quality.checks import Result
 from replication.quality.command import Every, parser
 from replication.quality.great_expectations_suite import Judge
 from replication.quality.metrics import MOST_TOPICS, Metrics
-from replication.quality.suites import Expectation, Suite
+from replication.quality.suites import AllowedDeviation, Expectation, Suite
 from replication.quality.verdict_sums import NAMES, Sums
 from replication.spark import expectation_results
 from replication.spark.other_writers import RESULTS
@@ -303,6 +303,59 @@ def test_what_failed_is_asked_of_each_expectations_newest_run(
     (sql,) = [sql for question, sql in questions() if "expectations failed" in question]
     found = [(r["suite"], r["expectation"]) for r in spark.sql(sql).collect()]
     assert found == [("loss_ledger", "c"), ("verdicts", "b")]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("kind", "at_most", "gives", "outcome", "says"),
+    [
+        ("limit", 1, "CAST(NULL AS DOUBLE)", "not_judged", "observed is NULL in 3 rows"),
+        (
+            "limit",
+            1,
+            "IF(id = 1, NULL, 0)",
+            "not_judged",
+            "observed is NULL in 1 row, the first t-1",
+        ),
+        ("limit", 1, "IF(id = 1, NULL, id)", "failed", "t-2 observed 2"),
+        ("limit", 1, "IF(id = 2, NULL, 0)", "passed", None),
+        ("limit", 1, "IF(id = 1, double('nan'), 0)", "failed", "t-1 observed nan"),
+        ("limit", 1, "0", "passed", None),
+        (
+            "share",
+            0.9,
+            "CAST(NULL AS BOOLEAN)",
+            "not_judged",
+            "broken is NULL in 3 rows, the first",
+        ),
+        (
+            "share",
+            0.9,
+            "IF(id = 1, NULL, false)",
+            "not_judged",
+            "broken is NULL in 1 row, the first t-1",
+        ),
+        ("share", 0.9, "IF(id = 1, NULL, true)", "failed", "t-0"),
+        ("share", 0.9, "IF(id = 2, NULL, false)", "passed", None),
+        ("share", 0.9, "false", "passed", None),
+    ],
+)
+def test_what_is_null_is_not_judged_unless_another_row_fails(
+    spark: SparkSession, kind: str, at_most: float, gives: str, outcome: str, says: str | None
+) -> None:
+    """Nothing can be held against at_most, and a critical expectation passed by it."""
+    spark.range(3).createOrReplaceTempView("numbers")
+    name = "observed" if kind == "limit" else "broken"
+    deviating = AllowedDeviation("partition = 2 AND " + name + " IS NULL", "known")
+    sql = f"SELECT 't' AS topic, id AS partition, {gives} AS {name} FROM {{batch}}"
+    allowed = (deviating,) if outcome == "passed" else ()
+    mine = Expectation("m", "health", "critical", "m", kind, sql, at_most=at_most, allowed=allowed)
+    suite = Suite("numbers", "x", (mine,))
+    (found,) = checks.run(spark, [suite], {"numbers": "numbers"}, Judge("null"))
+    assert found.outcome == outcome
+    told = [checks.row_words(row) for row in found.rows]
+    assert (says or "") in (told or [""])[0]
+    assert bool(told) is (says is not None)
 
 
 GOOD = {
