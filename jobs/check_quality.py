@@ -19,7 +19,7 @@ from replication.progress import doing, is_json, line_of, told
 from replication.quality import acceptances, checks, offline_docs, suites, verdict_sums
 from replication.quality.command import Every, parser
 from replication.quality.great_expectations_suite import Judge, ProjectError
-from replication.quality.metrics import Metrics
+from replication.quality.metrics import Metrics, told_if_in_vain
 from replication.quality.suites import Suite, SuiteError
 from replication.reports.inventory_words import counted
 from replication.spark import contracts, expectation_results, session, views
@@ -49,9 +49,11 @@ def main(argv: list[str]) -> int:
     if isinstance(flags.metrics, int) and flags.every is None:
         raise SuiteError("--metrics PORT: nobody is served without --every")
     folder = project_root() / "conf" / "expectations"
-    chosen = suites.load(folder, tuple(flags.suite), flags.expectations, flags.fail_on)
-    acceptances.load(flags.accepted)  # What is wrong in it is said before Spark starts.
-    spark = session.start("replication-analyzer quality", [flags.tables.absolute()])
+    tables = flags.tables.absolute()
+    with told_if_in_vain(str(tables), flags.metrics):
+        chosen = suites.load(folder, tuple(flags.suite), flags.expectations, flags.fail_on)
+        acceptances.load(flags.accepted)  # What is wrong in it is said before Spark starts.
+        spark = session.start("replication-analyzer quality", [tables])
     stop = Stop()
     try:
         if flags.every is None:
@@ -67,8 +69,9 @@ def main(argv: list[str]) -> int:
 
 def check(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite]) -> int:
     """Holds the tables against the suites, once; the exit status."""
-    with told():
-        metrics = Metrics(str(flags.tables.absolute()), flags.metrics)
+    tables = str(flags.tables.absolute())
+    with told(), told_if_in_vain(tables, flags.metrics):
+        metrics = Metrics(tables, flags.metrics)
         return _look(_opened(spark, flags), flags, chosen, flags.run, metrics)
 
 
@@ -99,6 +102,9 @@ def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], 
                 made.append(_look(found, flags, chosen, run, metrics))
                 spark.catalog.clearCache()  # Each look keeps its small tables in memory.
         except Exception as error:
+            if not stop.asked:
+                with suppress(OSError):  # Perhaps the very disk that is full.
+                    metrics.look_failed()
             if not made or stop.asked or not session.is_alive(spark):
                 raise
             in_vain.append(ended_by(error, "check_quality.py"))
@@ -110,8 +116,6 @@ def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], 
                 "metrics stay those of the last look: TablesNotChecked fires after 15 minutes"
             )
             due.failed()
-            with suppress(OSError):  # Perhaps the very disk that is full.
-                metrics.look_failed()
         time.sleep(POLL_SECONDS)
     status, words = checks.worst(made, in_vain)
     _say(words)
@@ -198,8 +202,8 @@ def _look(
     about = whose(found)
     rows = checks.result_rows(results, run, checked, at, about)
     expectation_results.append(found.store, rows)
-    metrics.show(results, about[0], at / 1000, sums)
-    told = acceptances.words(accepted, *checks.findings_of(results))
+    metrics.show(results, about[0], at / 1000, sums, all_asked=not flags.suite)
+    told = acceptances.words(accepted, *checks.findings_of(results), all_asked=not flags.suite)
     print(checks.text(results, told))
     docs = judge.write_docs()
     for site in judge.sites():

@@ -44,22 +44,24 @@ def load(path: Path | None) -> list[Acceptance]:
     return found
 
 
-def in_force(acceptances: Iterable[Acceptance], today: date) -> frozenset[str]:
-    """The findings that fail nothing on a day."""
-    return frozenset(each.finding for each in acceptances if today <= each.until)
+def in_force(acceptances: Iterable[Acceptance], today: date) -> dict[str, Acceptance]:
+    """The findings that fail nothing on a day, each with its acceptance."""
+    return {each.finding: each for each in acceptances if today <= each.until}
 
 
 def words(
-    acceptances: Sequence[Acceptance], accepted: Collection[str], failing: Collection[str]
-) -> Iterator[str]:
-    """What became of each. accepted, failing: the findings of rows that were accepted, or fail."""
+    acceptances: Sequence[Acceptance], accepted: Collection[str], failing: Collection[str],
+    all_asked: bool = True,
+) -> Iterator[str]:  # fmt: skip
+    """What became of each. accepted, failing: the findings of rows that were accepted, or fail.
+    all_asked: not where only some suites were, of which nothing follows for the others."""
     for each in acceptances:
         if each.finding in accepted:
             yield f"ACCEPTED  {each}"
         elif each.finding in failing:
             yield f"ACCEPTED NO LONGER  {each}"
-        else:
+        elif all_asked:
             yield (
-                f"ACCEPTED IN VAIN  {each} - no row of this finding fails anything that was asked: "
+                f"ACCEPTED IN VAIN  {each} - no row of this finding fails anything: "
                 "take the entry away, or correct its finding"
             )

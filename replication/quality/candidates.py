@@ -5,6 +5,7 @@ conditions of a suite in one pass and all of a suite in one query; what is left 
 what the expectations are then judged on.
 """
 
+import math
 import re
 from collections.abc import Collection, Mapping
 from functools import reduce
@@ -42,6 +43,8 @@ PARTS = {
 # is a row at all (not the bare result of a limit or a share), and that result.
 COLUMNS = ("expectation", "allowed", "listed", "value", *ROW)
 
+# The value of a row whose observed, or broken, is NULL: it is no row that fails.
+NOTHING_TO_COMPARE = math.nan
 # The reason of a deviation that somebody has accepted by its finding.
 ACCEPTED = "accepted"
 
@@ -142,10 +145,14 @@ def _by_condition(table: DataFrame, expectations: list[Expectation]) -> DataFram
 def _limited(found: DataFrame, expectation: Expectation) -> DataFrame:
     """The rows above the limit, each with the highest value, or that value alone."""
     rows = found.select(_allowed(expectation).alias("allowed"), *_row(found))
-    above = F.when(F.col("observed") > expectation.at_most, F.struct("allowed", *ROW))
+    is_null = F.col("observed").isNull() & F.col("allowed").isNull()
+    counts = is_null | (F.col("observed") > expectation.at_most)
+    above = F.when(counts, F.struct(is_null.alias("is_null"), "allowed", *ROW))
     highest = F.max(F.when(F.col("allowed").isNull(), F.col("observed")))
     result = rows.agg(highest.alias("value"), F.collect_list(above).alias("above"))
-    return _with_result(result.select("value", F.inline_outer("above")), expectation)
+    rows = result.select("value", F.inline_outer("above"))
+    value = F.when(F.col("is_null"), F.lit(NOTHING_TO_COMPARE)).otherwise(F.col("value"))
+    return _with_result(rows.withColumn("value", value), expectation)
 
 
 def _shared(found: DataFrame, expectation: Expectation) -> DataFrame:
@@ -153,15 +160,16 @@ def _shared(found: DataFrame, expectation: Expectation) -> DataFrame:
     rows = found.select("broken", _allowed(expectation).alias("allowed"), *_row(found))
     counted = F.when(F.col("allowed").isNull(), F.col("broken").cast("double"))
     share = rows.agg(F.coalesce(F.avg(counted), F.lit(0.0)).alias("value"))
-    too_many = F.col("allowed").isNotNull() | (F.col("value") > expectation.at_most)
-    broken = rows.filter("broken").crossJoin(F.broadcast(share)).filter(too_many)
+    is_null = F.col("broken").isNull()
+    too_many = F.col("allowed").isNotNull() | is_null | (F.col("value") > expectation.at_most)
+    some = rows.filter("broken OR broken IS NULL AND allowed IS NULL")
+    broken = some.crossJoin(F.broadcast(share)).filter(too_many)
+    value = F.when(is_null, F.lit(NOTHING_TO_COMPARE)).otherwise(F.col("value"))
     alone = share.select(
         "value", F.lit(None).cast("string").alias("allowed"),
         *[F.lit(None).cast(t).alias(n) for n, t in ROW.items()],
     )  # fmt: skip
-    listed = broken.select(
-        *_marks(expectation, F.col("allowed"), F.lit(True), F.col("value")), *ROW
-    )
+    listed = broken.select(*_marks(expectation, F.col("allowed"), ~is_null, value), *ROW)
     both = listed.unionByName(_with_result(alone, expectation))
     return both.select(*COLUMNS)
 

@@ -1,9 +1,10 @@
 """Runs suites over tables: outcomes as rows of `expectation_results`, as words, as exit status."""
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -12,9 +13,11 @@ from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from replication.progress import ERROR, INFO, WARNING, steps
+from replication.quality.acceptances import Acceptance
 from replication.quality.candidates import ACCEPTED, ROW, frame_of, refused
 from replication.quality.great_expectations_suite import Judge, Own
 from replication.quality.next_steps import LOST, MISSING, NOT_AS_WRITTEN, after, proof
+from replication.quality.offline_docs import WOULD_FAIL
 from replication.quality.suites import DECIDED, Expectation, Suite, check_names
 from replication.quality.verdict_sums import Sums
 from replication.reports.inventory_words import counted
@@ -36,7 +39,7 @@ class Result:
     """What one expectation came to. rows: the failing rows (columns of ROW), the first LISTED.
 
     allowed: how many rows more may deviate, and reasons: why, beside those of findings that
-    somebody accepts, which are in accepted.
+    somebody accepts, which are in accepted: finding -> rows (of the first LISTED that deviate).
     is_judged: not where it could not be: it fails then, with the reason as its only row. left_open,
     granted: of the verdicts that it asks for, which nobody knows, and which take what for granted.
     """
@@ -48,7 +51,7 @@ class Result:
     observed_value: float
     rows: tuple[Mapping[str, Any], ...]
     is_judged: bool = True
-    accepted: frozenset[str] = frozenset()
+    accepted: Mapping[str, int] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
     left_open: tuple[str, ...] = ()
     granted: tuple[str, ...] = ()
@@ -68,20 +71,23 @@ class Result:
 
 def run(
     spark: SparkSession, suites: Sequence[Suite], views: Mapping[str, str], judge: Judge,
-    accepted: Collection[str] = (), sums: Sums | None = None,
+    accepted: Mapping[str, Acceptance] | None = None, sums: Sums | None = None,
 ) -> list[Result]:  # fmt: skip
     """Judges every suite. views: table or documented view -> the session's name for it. accepted:
-    findings that fail nothing. sums: of the verdicts in the tables.
+    by finding, those that fail nothing. sums: of the verdicts in the tables.
 
     Raises SuiteError where a suite names a table that there is not, JudgeError.
     """
+    accepted = accepted or {}
     for suite in suites:
         check_names(suite, views)
     # Planning a query is most of what a small table costs, and keeps one processor busy.
     with ThreadPoolExecutor(AT_ONCE) as pool:
         asked = pool.map(lambda suite: _asked(spark, suite, views, accepted), suites)
         listed_of = zip(steps(suites, "suites judged"), asked, strict=True)
-        return [r for suite, listed in listed_of for r in _judged(suite, listed, judge, sums)]
+        return [
+            r for suite, listed in listed_of for r in _judged(suite, listed, judge, sums, accepted)
+        ]
 
 
 def unusable(
@@ -118,14 +124,18 @@ def _asked(
 
 
 def _judged(
-    suite: Suite, listed: Mapping[str, Found], judge: Judge, sums: Sums | None
-) -> list[Result]:
+    suite: Suite, listed: Mapping[str, Found], judge: Judge, sums: Sums | None,
+    accepted: Mapping[str, Acceptance],
+) -> list[Result]:  # fmt: skip
     found = [_result(suite, e, listed.get(e.name, [])) for e in suite.expectations]
     if sums is not None:
         found = [_with_what_is_not_shown(r, sums) for r in found]
     words = {r.expectation.name: [row_words(row) for row in r.rows] for r in found}
     steps = {r.expectation.name: _after(r) for r in found if r.failing}
-    passed = judge.judge(suite, words, steps, {r.expectation.name: _not_shown(r) for r in found})
+    beside = {
+        r.expectation.name: [*_accepted(r, accepted), *r.left_open, *r.granted] for r in found
+    }
+    passed = judge.judge(suite, words, steps, beside)
     assert all(passed[r.expectation.name] == r.passed for r in found)
     return found
 
@@ -148,12 +158,23 @@ def _result(suite: Suite, expectation: Expectation, found: Found) -> Result:
         return Result(suite.table, expectation, 1, 0, 0.0, (in_words(found),), False)
     rows = [r for r in found if r["listed"] and r["allowed"] is None]
     rows.sort(key=lambda r: r["place"])
+    unlisted = [r for r in found if not r["listed"] and r["value"] is not None]
+    nulls = [r for r in unlisted if math.isnan(r["value"])]
+    if nulls and not rows:
+        count = nulls[0]["all"] - (len(unlisted) - len(nulls))
+        where = row_words({**{name: nulls[0][name] for name in ROW}, "detail": None})
+        first = f", the first {where}" if where else ""
+        what = "observed" if expectation.kind == "limit" else "broken"
+        why = f"cannot be judged: {what} is NULL in {counted(count, 'row')}{first}"
+        return _result(suite, expectation, why)
     failing = rows[0]["all"] if rows else 0
     deviating = [r for r in found if r["listed"] and r["allowed"] is not None]
-    accepted = frozenset(r["finding_id"] for r in deviating if r["allowed"] == ACCEPTED)
+    accepted = Counter(r["finding_id"] for r in deviating if r["allowed"] == ACCEPTED)
     reasons = dict.fromkeys(r["allowed"] for r in deviating if r["allowed"] != ACCEPTED)
     if expectation.kind in ("limit", "share"):
-        values = [r["value"] for r in found if r["value"] is not None]
+        values = [
+            r["value"] for r in found if r["value"] is not None and not math.isnan(r["value"])
+        ]
         observed = max(values, default=0.0)
     else:
         observed = float(failing)
@@ -174,8 +195,12 @@ def _with_what_is_not_shown(r: Result, sums: Sums) -> Result:
     return replace(r, left_open=left_open, granted=tuple(sums.granted(sql)))
 
 
-def _not_shown(r: Result) -> list[str]:
-    return [*r.left_open, *r.granted]
+def _accepted(r: Result, accepted: Mapping[str, Acceptance]) -> Iterator[str]:
+    """Which rows fail nothing since somebody accepts their finding."""
+    for finding, rows in r.accepted.items():
+        some = "at least " if rows >= LISTED else ""
+        more = " more" if r.failing else ""
+        yield f"{some}{counted(rows, 'row')}{more} {WOULD_FAIL} {accepted[finding]}"
 
 
 def findings_of(results: Iterable[Result]) -> tuple[set[str], set[str]]:

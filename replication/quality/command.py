@@ -84,7 +84,8 @@ def parser() -> argparse.ArgumentParser:
         "--metrics", type=metrics.place, metavar="PORT|FILE",
         help="outcomes for Prometheus, for which conf/prometheus/alerts.yml has rules: served on "
         "that port while --every stays, or written after each look into a file, which ends .prom, "
-        "for node_exporter's textfile collector",
+        "for node_exporter's textfile collector: what a call with --suite does not ask, it goes on "
+        "saying, and where a call ends with 2 or 5, replication_quality_look_failed is 1 in it",
     )  # fmt: skip
     made.add_argument(
         "--data-docs", type=Path, metavar="DIR",

@@ -380,9 +380,13 @@ def _meaning(config: Any) -> str:
 
 def _details(column: str, told: Mapping[str, Any]) -> Iterator[str]:
     """The values that fail, as far as the result has them, or what was observed."""
-    for each in told.get("partial_unexpected_counts") or ():
-        yield f"{column} = {each['value']!r}: {counted(each['count'], 'row')}"
-    if told.get("partial_unexpected_counts"):
+    values = told.get("partial_unexpected_counts") or ()
+    # Counted among the rows that are listed, which may be the first few of them.
+    is_whole = sum(each["count"] for each in values) == told.get("unexpected_count")
+    some = "" if is_whole else "at least "
+    for each in values:
+        yield f"{column} = {each['value']!r}: {some}{counted(each['count'], 'row')}"
+    if values:
         return
     for value in told.get("partial_unexpected_list") or ():
         yield f"{column} = {value!r}"

@@ -50,6 +50,9 @@ OURS = (
     (re.compile(r"Observed Value"), "Outcome"),
 )
 BAD = ' class="text-danger"'
+# How an expectation says of rows that somebody accepts their finding, and what came of it then.
+WOULD_FAIL = "would fail if nobody had accepted"
+SECTION = re.compile(r'(?=<div id="section-\d+" class="ge-section)')
 FAILED = (STATUS["fa-times"], STATUS["fa-exclamation-triangle"])
 BODY = re.compile(r"<body[^>]*>")
 INDEX = re.compile(r'<ul class="pages">.*?</ul>\n?', re.DOTALL)
@@ -69,14 +72,13 @@ def make_offline(folder: Path, whose: str) -> int:
         text = path.read_text(encoding="utf-8")
         if STYLE not in text:
             text = offline(text, whose)
-            for found, told in OURS if path.name.startswith(CANDIDATES) else ():
-                text = found.sub(told, text)
+            text = _in_our_words(text) if path.name.startswith(CANDIDATES) else text
             path.write_text(text, encoding="utf-8")
     index = folder / "index.html"
     if index.exists():
         listed = index_of(
             {
-                path.relative_to(folder): any(f in path.read_text(encoding="utf-8") for f in FAILED)
+                path.relative_to(folder): state_of(path.read_text(encoding="utf-8"))
                 for path in pages
                 if path != index
             }
@@ -86,26 +88,41 @@ def make_offline(folder: Path, whose: str) -> int:
     return len(pages)
 
 
-def index_of(pages: dict[Path, bool]) -> str:
+def _in_our_words(page: str) -> str:
+    for found, told in OURS:
+        page = found.sub(told, page)
+    sections = SECTION.split(page)
+    but = ">no row fails but what is accepted<"
+    return "".join(s.replace(">no row fails<", but) if WOULD_FAIL in s else s for s in sections)
+
+
+def state_of(page: str) -> str:
+    """What became of all that a page tells of."""
+    if any(each in page for each in FAILED):
+        return "failed"
+    return "passed but for what is accepted" if WOULD_FAIL in page else "passed"
+
+
+def index_of(pages: dict[Path, str]) -> str:
     """Links to the other pages, those where something failed first: the list that a script would
-    have made of them. pages: each with whether something failed in it."""
+    have made of them. pages: each with its state_of."""
     rows = "".join(
-        f'<li{BAD if failed else ""}><a href="{escape(path.as_posix())}">'
-        f"{escape(page_name(path, failed))}</a></li>"
-        for path, failed in sorted(pages.items(), key=lambda page: not page[1])
+        f'<li{BAD if state == "failed" else ""}><a href="{escape(path.as_posix())}">'
+        f"{escape(page_name(path, state))}</a></li>"
+        for path, state in sorted(pages.items(), key=lambda page: page[1] != "failed")
         if len(path.parts) > 1
     )
     return f'<ul class="pages">{rows}</ul>'
 
 
-def page_name(path: Path, failed: bool) -> str:
+def page_name(path: Path, state: str) -> str:
     """What a page is about: a suite (expectations/SUITE.html), or what a run came to
     (validations/SUITE/RUN/TIME/BATCH.html)."""
     parts = path.with_suffix("").parts
     if parts[0] == "expectations":
         return f"What is expected of {'/'.join(parts[1:])}"
     if parts[0] == "validations" and len(parts) > 3:
-        return f"{parts[1]}: {'failed' if failed else 'passed'}, run {', '.join(parts[2:-1])}"
+        return f"{parts[1]}: {state}, run {', '.join(parts[2:-1])}"
     return " / ".join(parts)
 
 

@@ -1,5 +1,7 @@
 """A finding that somebody has handled fails nothing until its day, and is told all the same."""
 
+import re
+import shutil
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -27,8 +29,8 @@ def test_an_entry_is_in_force_up_to_its_day(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(ENTRY)
     (entry,) = acceptances.load(tmp_path / "a.toml")
     day = date(2026, 12, 31)
-    assert acceptances.in_force([entry], day) == {entry.finding}
-    assert acceptances.in_force([entry], day + timedelta(days=1)) == set()
+    assert acceptances.in_force([entry], day) == {entry.finding: entry}
+    assert acceptances.in_force([entry], day + timedelta(days=1)) == {}
     assert acceptances.load(None) == []
 
 
@@ -44,6 +46,7 @@ def test_what_became_of_an_entry_is_told(tmp_path: Path) -> None:
     assert said({finding}, set()) == f"ACCEPTED  {told}"
     assert said(set(), {finding}) == f"ACCEPTED NO LONGER  {told}"
     assert said({"other"}, {"another"}).startswith(f"ACCEPTED IN VAIN  {told} - no row")
+    assert list(acceptances.words(entries, {"other"}, {"another"}, all_asked=False)) == []
 
 
 @pytest.mark.parametrize(
@@ -84,12 +87,15 @@ def test_an_accepted_loss_fails_nothing_until_its_day(
     (own / "loss_ledger.toml").write_text(OWN)
     chosen = suites.load(shipped, ("verdicts", "loss_ledger"), own)
 
+    docs = tmp_path / "docs"
+
     def checked(until: date, finding: str = "13ff94368ca89895") -> tuple[int, str]:
         file = tmp_path / "accepted.toml"
         file.write_text(
             ENTRY.replace("2026-12-31", str(until)).replace("13ff94368ca89895", finding)
         )
         asked = ["--tables", str(tmp_path / "tables"), "--accepted", str(file)]
+        asked += ["--data-docs", str(docs)]
         flags = check_quality.parser().parse_args(asked)
         return check_quality.check(session, flags, chosen), capsys.readouterr().out
 
@@ -99,6 +105,15 @@ def test_an_accepted_loss_fails_nothing_until_its_day(
     assert "ACCEPTED  finding 13ff94368ca89895 until" in said
     assert "; allowed exceptions: " in said
     assert "ALLOWED  " not in said
+    until = today + timedelta(days=1)
+    entry = f"finding 13ff94368ca89895 until {until}, by Ann: given back by recover"
+    for suite, name in (("verdicts", "no_committed_loss"), ("loss_ledger", "by_query")):
+        (page,) = (docs / "validations" / suite).rglob("*.html")
+        (told,) = re.findall(rf"<span >\s*{name}: .*?</span>.*?</table>", page.read_text(), re.S)
+        assert f"Read with it: 1 row would fail if nobody had accepted {entry}" in told
+        assert ">no row fails but what is accepted<" in told
+        assert f"{suite}: passed but for what is accepted, run" in (docs / "index.html").read_text()
+    shutil.rmtree(docs)
     status, said = checked(today - timedelta(days=1))
     assert status == 1
     assert {f"loss_ledger.{kind}" in said for kind in ("by_query", "by_limit", "by_share")} == {

@@ -12,7 +12,7 @@ from prometheus_client import generate_latest
 from pyspark.sql import SparkSession
 from ruamel.yaml import YAML
 
-from jobs.check_quality import Due
+from jobs.check_quality import Due, main
 from replication.paths import project_root
 from replication.quality import checks, suites
 from replication.quality.candidates import ROW
@@ -20,7 +20,7 @@ from replication.quality.checks import Result
 from replication.quality.command import Every, parser
 from replication.quality.great_expectations_suite import Judge
 from replication.quality.metrics import MOST_TOPICS, Metrics
-from replication.quality.suites import Expectation, Suite
+from replication.quality.suites import AllowedDeviation, Expectation, Suite
 from replication.quality.verdict_sums import NAMES, Sums
 from replication.spark import expectation_results
 from replication.spark.other_writers import RESULTS
@@ -100,6 +100,76 @@ def test_metrics_are_written_to_a_file_or_served(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert 'replication_quality_checked_timestamp_seconds{tables="/share/tables"} 13.5' in text
     assert generate_latest(metrics.registry).decode() == text
+
+
+def of_file(file: Path, name: str, label: str) -> dict[str, float]:
+    """The series of a metric, by one of their labels."""
+    found = re.findall(rf'^{name}{{(?:.*,)?{label}="(.*?)".*}} (\S+)', file.read_text(), re.M)
+    return {each: float(value) for each, value in found}
+
+
+def test_what_was_not_asked_goes_on_saying_what_it_said(tmp_path: Path) -> None:
+    """An alert would end though nothing passed."""
+    file = tmp_path / "quality.prom"
+    ledger = replace(outcome("c", "critical", 1, topic="t"), suite="loss_ledger")
+    mine = replace(outcome("m", "warning", 1), suite="mine")
+    both = [outcome("a", "critical", 1, topic="t"), outcome("b", "info", 1), ledger, mine]
+    Metrics("/t", file).show(both, ["k"], 1.0, SUMS)
+    asked = [outcome("a", "critical", 0), outcome("b", "critical", 1)]
+    Metrics("/t", file).show(asked, ["k"], 2.0, SUMS, all_asked=False)
+    failed = "replication_expectation_failed"
+    assert of_file(file, failed, "expectation") == {"a": 0, "b": 1, "c": 1, "m": 1}
+    assert file.read_text().count(f"{failed}{{") == 4
+    Metrics("/t", file).show([*asked, ledger], ["k"], 3.0, SUMS)
+    assert of_file(file, failed, "expectation") == {"a": 0, "b": 1, "c": 1}
+    Metrics("/other", file).show([mine], ["k"], 4.0, SUMS, all_asked=False)
+    assert of_file(file, failed, "tables") == {"/other": 1}
+    assert of_file(file, "replication_quality_verdicts", "tables") == {"/other": 0}
+
+
+def test_of_two_watchers_each_keeps_what_the_other_writes(tmp_path: Path) -> None:
+    file = tmp_path / "quality.prom"
+    first, second = Metrics("/t", file), Metrics("/t", file)
+    ledger = replace(outcome("c", "critical", 1, topic="t"), suite="loss_ledger")
+    first.show([outcome("a", "critical", 1)], [], 1.0, SUMS, all_asked=False)
+    second.show([ledger], [], 2.0, SUMS, all_asked=False)
+    first.show([outcome("a", "critical", 0)], [], 3.0, SUMS, all_asked=False)
+    second.show([outcome("c", "critical", 0)], [], 4.0, SUMS, all_asked=False)
+    first.look_failed()
+    failed = "replication_expectation_failed"
+    assert of_file(file, failed, "suite") == {"verdicts": 0, "loss_ledger": 1}
+    assert of_file(file, "replication_quality_look_failed", "tables") == {"/t": 1}
+
+
+def test_a_call_in_vain_says_so_in_the_file_and_leaves_the_rest(tmp_path: Path) -> None:
+    file, bad = tmp_path / "quality.prom", tmp_path / "accepted.toml"
+    Metrics("/t", file).show([outcome("a", "critical", 1)], ["k"], 12.5, SUMS)
+    told = file.read_text()
+    bad.write_text("no TOML")
+    asked = ["--tables", "/t", "--metrics", str(file), "--accepted", str(bad)]
+    with pytest.raises(suites.SuiteError):
+        main(asked)
+    look = 'replication_quality_look_failed{tables="/t"} '
+    assert file.read_text() == told.replace(f"{look}0.0", f"{look}1.0") != told
+    with pytest.raises(suites.SuiteError):
+        main(["--tables", "/misspelt", *asked[2:]])
+    failed = "replication_quality_look_failed"
+    assert of_file(file, failed, "tables") == {"/t": 1, "/misspelt": 1}
+    assert of_file(file, "replication_expectation_failed", "tables") == {"/t": 1}
+    Metrics("/t", file).show([outcome("a", "critical", 1)], ["k"], 12.5, SUMS)
+    assert file.read_text() == told
+
+
+@pytest.mark.parametrize(
+    "text", ["no metrics {", "\xff", 'replication_expectation_failed{x="y"} 1\n']
+)
+def test_a_file_of_something_else_is_written_anew(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "quality.prom"
+    file.write_text(text, encoding="latin-1")
+    metrics = Metrics("/t", file)
+    metrics.look_failed()
+    assert file.read_text() == generate_latest(metrics.registry).decode()
+    assert 'look_failed{tables="/t"} 1.0' in file.read_text()
 
 
 def test_a_failed_check_names_cluster_and_topic_as_far_as_its_rows_do() -> None:
@@ -233,6 +303,59 @@ def test_what_failed_is_asked_of_each_expectations_newest_run(
     (sql,) = [sql for question, sql in questions() if "expectations failed" in question]
     found = [(r["suite"], r["expectation"]) for r in spark.sql(sql).collect()]
     assert found == [("loss_ledger", "c"), ("verdicts", "b")]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("kind", "at_most", "gives", "outcome", "says"),
+    [
+        ("limit", 1, "CAST(NULL AS DOUBLE)", "not_judged", "observed is NULL in 3 rows"),
+        (
+            "limit",
+            1,
+            "IF(id = 1, NULL, 0)",
+            "not_judged",
+            "observed is NULL in 1 row, the first t-1",
+        ),
+        ("limit", 1, "IF(id = 1, NULL, id)", "failed", "t-2 observed 2"),
+        ("limit", 1, "IF(id = 2, NULL, 0)", "passed", None),
+        ("limit", 1, "IF(id = 1, double('nan'), 0)", "failed", "t-1 observed nan"),
+        ("limit", 1, "0", "passed", None),
+        (
+            "share",
+            0.9,
+            "CAST(NULL AS BOOLEAN)",
+            "not_judged",
+            "broken is NULL in 3 rows, the first",
+        ),
+        (
+            "share",
+            0.9,
+            "IF(id = 1, NULL, false)",
+            "not_judged",
+            "broken is NULL in 1 row, the first t-1",
+        ),
+        ("share", 0.9, "IF(id = 1, NULL, true)", "failed", "t-0"),
+        ("share", 0.9, "IF(id = 2, NULL, false)", "passed", None),
+        ("share", 0.9, "false", "passed", None),
+    ],
+)
+def test_what_is_null_is_not_judged_unless_another_row_fails(
+    spark: SparkSession, kind: str, at_most: float, gives: str, outcome: str, says: str | None
+) -> None:
+    """Nothing can be held against at_most, and a critical expectation passed by it."""
+    spark.range(3).createOrReplaceTempView("numbers")
+    name = "observed" if kind == "limit" else "broken"
+    deviating = AllowedDeviation("partition = 2 AND " + name + " IS NULL", "known")
+    sql = f"SELECT 't' AS topic, id AS partition, {gives} AS {name} FROM {{batch}}"
+    allowed = (deviating,) if outcome == "passed" else ()
+    mine = Expectation("m", "health", "critical", "m", kind, sql, at_most=at_most, allowed=allowed)
+    suite = Suite("numbers", "x", (mine,))
+    (found,) = checks.run(spark, [suite], {"numbers": "numbers"}, Judge("null"))
+    assert found.outcome == outcome
+    told = [checks.row_words(row) for row in found.rows]
+    assert (says or "") in (told or [""])[0]
+    assert bool(told) is (says is not None)
 
 
 GOOD = {

@@ -1,6 +1,7 @@
 """A project of Great Expectations: its owners open it, extend it, and find theirs beside ours."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -149,6 +150,13 @@ def test_pages_are_listed_by_what_they_are_about_and_say_what_failed(tmp_path: P
     assert "<i" not in page.replace("<p class", "")
 
 
+def assert_counts_are_true(details: list[str], counts: Counter[str]) -> None:
+    """Great Expectations lists the first rows alone: what it counts among them is no sum."""
+    for text in details:
+        value, least, count = re.findall(r"= '(\w+)': (at least )?(\d+) rows?$", text)[0]
+        assert int(count) <= counts[value] if least else int(count) == counts[value], text
+
+
 def put_rules_into(project: Path, elsewhere: Path) -> None:
     """A checkpoint for each way in which a rule of the owners may come to nothing."""
     import great_expectations as gx
@@ -239,6 +247,7 @@ def test_no_rule_of_the_owners_costs_another_its_result(
     failing = {key: row["failing"] for key, row in found.items() if row["outcome"] != "passed"}
     by_value = sorted(f"verdict = {v!r}: " for v in set(not_held))
     assert [text.split(": ")[0] + ": " for text in sorted(said["twice", type_of])] == by_value
+    assert_counts_are_true(said["twice", type_of], Counter(not_held))
     values = {
         ("missing", "expect_column_values_to_not_be_null(verdct)"): 1,
         ("raises", "expect_column_mean_to_be_between(verdict)"): 1,

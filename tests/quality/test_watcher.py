@@ -81,8 +81,15 @@ def test_what_cannot_be_read_from_the_start_ends_the_watcher(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """A misspelt --tables is told by the status, at once."""
-    asked = ["--tables", str(tmp_path / "nowhere"), "--every", "1s"]
-    flags = check_quality.parser().parse_args(asked)
+    file = tmp_path / "quality.prom"
+    asked = ["--tables", str(tmp_path / "nowhere"), "--metrics", str(file)]
+    flags = check_quality.parser().parse_args([*asked, "--every", "1s"])
     with pytest.raises(TablesError, match="is no folder"):
         check_quality.follow(session, flags, CHOSEN, Stop())
+    assert 'nowhere"} 1.0' in file.read_text()
+    file.unlink()
+    with pytest.raises(TablesError, match="is no folder"):
+        check_quality.check(session, check_quality.parser().parse_args(asked), CHOSEN)
+    assert 'look_failed{tables="' in file.read_text()
+    assert 'nowhere"} 1.0' in file.read_text()
     assert sessions.is_alive(session)
