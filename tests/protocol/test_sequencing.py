@@ -31,7 +31,7 @@ def event(sequence: int, content: str = "a", generation: int = 0, trace: str = "
         topic_id="",
         partition=0,
         sequence=sequence,
-        fact=HighWatermarkAdvanced(1, sequence),
+        fact=InputEnded() if content == "end" else HighWatermarkAdvanced(1, sequence),
         trace_generation=generation,
     )
 
@@ -67,7 +67,8 @@ def test_arrival_order_does_not_matter_without_conflicts() -> None:
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(
-        st.builds(event, st.integers(0, 12), st.sampled_from("ab"), st.integers(0, 1)), max_size=40
+        st.builds(event, st.integers(0, 12), st.sampled_from(("a", "b", "end")), st.integers(0, 1)),
+        max_size=40,
     )
 )
 def test_counts_add_up_and_the_bounded_form_agrees(events: list[Event]) -> None:
@@ -82,6 +83,7 @@ def test_counts_add_up_and_the_bounded_form_agrees(events: list[Event]) -> None:
         assert applied == [e.event_id for e in ordered.ready]
         assert sequencer.counts() == ordered.sequencer.counts()
         assert sequencer.gaps() == ordered.sequencer.gaps()
+        assert sequencer.ended == ordered.sequencer.ended
 
 
 def test_two_contents_in_one_slot_count_for_nothing_whichever_came_first() -> None:

@@ -128,13 +128,14 @@ class Sequencer:
                 self.duplicates += 1
                 return DUPLICATE
             del self.held[sequence]
+            if _ends_input(other):
+                self.ended = any(map(_ends_input, self.held.values()))
             self.conflicts[sequence] = [other.event_id, event.event_id]
             self.quarantined += 2
             self._open(sequence)
             return Arrival("conflict", (other.event_id, event.event_id))
         self._close(sequence)
-        if event.fact.kind == "input_ended":
-            self.ended = True
+        self.ended = self.ended or _ends_input(event)
         if self.stalled:
             self.dropped += 1
             return HELD
@@ -202,6 +203,10 @@ class Sequencer:
             else:
                 merged.append(part)
         self.missing = merged
+
+
+def _ends_input(event: Event) -> bool:
+    return event.fact.kind == "input_ended"
 
 
 @dataclass(frozen=True, slots=True)
