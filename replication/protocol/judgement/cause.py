@@ -133,17 +133,16 @@ class _OfPath:
         self.election = self._election()
 
     def _election(self) -> Window:
-        """The election that the leader without the record leads by: its own, or the unclean one since
-        which nobody else was elected, if it never began to lead by that one."""
+        """The election by which the leader without the record leads: its own, or the unclean one
+        since which nobody else was elected, if it never began to lead by that one."""
         place = self._leaders_place()
         for number in range(self.number - 2, -1, -1):
             window = self.windows[number]
             other = window.leader not in (None, self.window.leader)
             if other or place is None or self.path[number].records[place] == self.record:
                 break
-            if any(
-                i.kind == "led" for i in self.search.run.items[place].get(window.leader_epoch, ())
-            ):
+            steps = self.search.run.items[place].get(window.leader_epoch, ())
+            if any(item.kind == "led" for item in steps):
                 break
             if window.leader is not None and window.kind in UNCLEAN_KINDS:
                 return window
