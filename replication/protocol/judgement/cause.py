@@ -134,12 +134,14 @@ class _OfPath:
 
     def _election(self) -> Window:
         """The election by which the leader without the record leads: its own, or the unclean one
-        since which nobody else was elected, if it never began to lead by that one."""
+        of an older record since which nobody else was elected, if it never led by that one."""
         place = self._leaders_place()
         for number in range(self.number - 2, -1, -1):
             window = self.windows[number]
             other = window.leader not in (None, self.window.leader)
-            if other or place is None or self.path[number].records[place] == self.record:
+            later = self.written_in is not None and self.written_in >= window.leader_epoch
+            had = place is not None and self.path[number].records[place] == self.record
+            if other or later or had or place is None:
                 break
             steps = self.search.run.items[place].get(window.leader_epoch, ())
             if any(item.kind == "led" for item in steps):
