@@ -190,7 +190,8 @@ def _look(
         print(f"files: {counted(files, 'file')}, {size:,} bytes read, none is damaged")
     doing("judging the suites")
     others = suites.not_chosen(flags.expectations, tuple(flags.suite))
-    names = found.register(KEPT_BELOW, "\n".join(suite.sql() for suite in [*chosen, *others]))
+    asked = "\n".join(suite.sql() for suite in [*chosen, *others])
+    names = found.register(KEPT_BELOW, f"{asked} lost_records")
     accepted, today = acceptances.load(flags.accepted), datetime.now(UTC).date()
     in_force = acceptances.in_force(accepted, today)
     sums = verdict_sums.sums_of(found.frame("verdicts"), found.frame("replica_states"))
@@ -203,11 +204,16 @@ def _look(
     rows = checks.result_rows(results, run, checked, at, about)
     expectation_results.append(found.store, rows)
     metrics.show(results, about[0], at / 1000, sums, all_asked=not flags.suite)
-    told = acceptances.words(accepted, *checks.findings_of(results), all_asked=not flags.suite)
+    told = list(
+        acceptances.words(accepted, *checks.findings_of(results), all_asked=not flags.suite)
+    )
     print(checks.text(results, told))
     docs = judge.write_docs()
-    for site in judge.sites():
-        offline_docs.make_offline(site, offline_docs.whose_words(*about))
+    sites = judge.sites()
+    lost = spark.table(names["lost_records"])
+    answer = verdict_sums.in_one_line(sums, found.frame("verdicts"), lost) if sites else ""
+    for site in sites:
+        offline_docs.make_offline(site, offline_docs.whose_words(*about), [answer, *told])
     if docs is not None:
         print(f"Data Docs: {docs}")
     print(sums)
