@@ -5,6 +5,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -89,7 +90,7 @@ def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], 
     metrics = Metrics(str(flags.tables.absolute()), flags.metrics)
     made: list[int] = []
     in_vain: list[int] = []
-    due = Due(flags.every)
+    due, looks = Due(flags.every), Looks()
     _say(f"judging now and {flags.every}; stop with SIGTERM or Ctrl-C (process {os.getpid()})")
     while not stop.asked:
         try:
@@ -99,7 +100,8 @@ def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], 
                 run = flags.run and f"{flags.run} {found.run}/{found.micro_batch_id}"
                 if flags.run and flags.every.seconds:
                     run = f"{run} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-                made.append(_look(found, flags, chosen, run, metrics))
+                looks.number = len(made) + len(in_vain) + 1
+                made.append(_look(found, flags, chosen, run, metrics, looks.say))
                 spark.catalog.clearCache()  # Each look keeps its small tables in memory.
         except Exception as error:
             if not stop.asked:
@@ -120,6 +122,25 @@ def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], 
     status, words = checks.worst(made, in_vain)
     _say(words)
     return status
+
+
+@dataclass
+class Looks:
+    """Prints what each look says with its number and time; what the one before said, in a line.
+    number: of the look that is being made."""
+
+    number: int = 1
+    _said: str = ""
+    _before: int = 0
+
+    def say(self, text: str) -> None:
+        """Prints what a look came to."""
+        told = f"look {self.number} at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        if text == self._said:
+            print(f"{told}: nothing has changed since look {self._before}", flush=True)
+        else:
+            print(f"{told}\n{text}", flush=True)
+        self._said, self._before = text, self.number
 
 
 @dataclass
@@ -170,7 +191,7 @@ class Due:
 
 def _look(
     found: Opened, flags: argparse.Namespace, chosen: list[Suite], name: str | None,
-    metrics: Metrics,
+    metrics: Metrics, say: Callable[[str], None] = print,
 ) -> int:  # fmt: skip
     """Judges what was opened, writes and says what came out; the exit status."""
     run = name or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -190,7 +211,8 @@ def _look(
         print(f"files: {counted(files, 'file')}, {size:,} bytes read, none is damaged")
     doing("judging the suites")
     others = suites.not_chosen(flags.expectations, tuple(flags.suite))
-    names = found.register(KEPT_BELOW, "\n".join(suite.sql() for suite in [*chosen, *others]))
+    asked = "\n".join(suite.sql() for suite in [*chosen, *others])
+    names = found.register(KEPT_BELOW, f"{asked} lost_records")
     accepted, today = acceptances.load(flags.accepted), datetime.now(UTC).date()
     in_force = acceptances.in_force(accepted, today)
     sums = verdict_sums.sums_of(found.frame("verdicts"), found.frame("replica_states"))
@@ -203,14 +225,19 @@ def _look(
     rows = checks.result_rows(results, run, checked, at, about)
     expectation_results.append(found.store, rows)
     metrics.show(results, about[0], at / 1000, sums, all_asked=not flags.suite)
-    told = acceptances.words(accepted, *checks.findings_of(results), all_asked=not flags.suite)
-    print(checks.text(results, told))
+    told = list(
+        acceptances.words(accepted, *checks.findings_of(results), all_asked=not flags.suite)
+    )
+    lines = [checks.text(results, told)]
     docs = judge.write_docs()
-    for site in judge.sites():
-        offline_docs.make_offline(site, offline_docs.whose_words(*about))
+    sites = judge.sites()
+    lost = spark.table(names["lost_records"])
+    answer = verdict_sums.in_one_line(sums, found.frame("verdicts"), lost) if sites else ""
+    for site in sites:
+        offline_docs.make_offline(site, offline_docs.whose_words(*about), [answer, *told])
     if docs is not None:
-        print(f"Data Docs: {docs}")
-    print(sums)
+        lines.append(f"Data Docs: {docs}")
+    say("\n".join([*lines, str(sums)]))
     if is_json():
         for line, level, told_of in checks.to_log(results):
             _say(line, level=level, expectation=told_of)

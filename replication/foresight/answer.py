@@ -115,7 +115,8 @@ def _profile(profile: Profile, results: list[Result], kinds: Sequence[str]) -> d
         "flushes_each_record": s.flushed,
         "racks": list(s.racks) or None,
         "defaults": [
-            {"setting": name, "value": value} for name, value in profile.taken_by_default().items()
+            {"setting": name, "value": value, "brokers": sorted(profile.defaults[name])}
+            for name, value in profile.taken_by_default().items()
         ],
         "topics": [{"topic": t, "partitions": n} for t, n in sorted(profile.topics.items())],
         "failures": [_failure(s, result) for result in results],

@@ -24,19 +24,27 @@ MAY_BE_DEFAULT = (CONTROLLER, ELR_FEATURE, UNCLEAN, MIN_INSYNC, _FLUSH[0])
 NEVER_FLUSHED = "9223372036854775807"
 
 
+Defaults = dict[str, frozenset[int]]
+
+
 class Unusable(ValueError):
     """The call or the input is unusable; the text says what, where and what to do."""
+
+
+class NoPartitions(Unusable):
+    """Nothing that was handed over names partitions with their replicas."""
 
 
 @dataclass(slots=True)
 class Profile:
     """Partitions that live by the same settings. topics: their names, with how many partitions.
-    defaults: what of MAY_BE_DEFAULT no file and no flag says of one of them. brokers_run: the
+    defaults: what of MAY_BE_DEFAULT no file and no flag says of one of them, each with its brokers
+    of which no file says it, where a file does of another broker, else with none. brokers_run: the
     releases that the brokers ran last, as far as the evidence tells."""
 
     settings: Settings
     topics: dict[str, int] = field(default_factory=dict)
-    defaults: set[str] = field(default_factory=set)
+    defaults: Defaults = field(default_factory=dict)
     brokers_run: list[str] = field(default_factory=list)
 
     def taken_by_default(self) -> dict[str, str]:
@@ -72,14 +80,15 @@ def profiles(found: Described, told: Told) -> list[Profile]:
     )
 
 
-def grouped(settings: dict[tuple[str, int], tuple[Settings, set[str]]]) -> list[Profile]:
+def grouped(settings: dict[tuple[str, int], tuple[Settings, Defaults]]) -> list[Profile]:
     """Partitions of the same settings together, those of most topics first. settings: with what of
     them is a default."""
     result: dict[Settings, Profile] = {}
     for (topic, _), (of, defaults) in sorted(settings.items(), key=lambda item: item[0]):
         profile = result.setdefault(of, Profile(of))
         profile.topics[topic] = profile.topics.get(topic, 0) + 1
-        profile.defaults |= defaults
+        for name, brokers in defaults.items():
+            profile.defaults[name] = profile.defaults.get(name, frozenset()) | brokers
     return sorted(result.values(), key=lambda p: -len(p.topics))
 
 
@@ -109,8 +118,8 @@ def _settings(
     topic: str,
     partition: int,
     replicas: tuple[int, ...],
-) -> tuple[Settings, set[str]]:
-    """The settings of a partition, and which of them nothing says."""
+) -> tuple[Settings, Defaults]:
+    """The settings of a partition, and which of them nothing says, as Profile.defaults."""
     where = f"{topic}-{partition}"
     if not 1 <= len(replicas) <= MOST_REPLICAS:
         raise Unusable(
@@ -143,9 +152,14 @@ def _settings(
     except ValueError as error:
         raise Unusable(str(error)) from None
     said = {CONTROLLER: is_told, UNCLEAN: unclean, MIN_INSYNC: least, _FLUSH[0]: flush}
-    defaults = {name for name, value in said.items() if value in (None, False)}
+    names = {UNCLEAN: UNCLEAN, MIN_INSYNC: MIN_INSYNC, _FLUSH[0]: _FLUSH[1]}
+    defaults = {
+        name: _unsaid(found, replicas, names[name]) if name in names else frozenset[int]()
+        for name, value in said.items()
+        if value in (None, False)
+    }
     if told.eligible is None and not found.features and may_be_eligible(settings):
-        defaults.add(ELR_FEATURE)
+        defaults[ELR_FEATURE] = frozenset()
     return settings, defaults
 
 
@@ -197,13 +211,7 @@ def _value(
     of_topic, of_broker = names
     if of_topic in found.topics.get(topic, {}):
         return found.topics[topic][of_topic]
-    values = set()
-    for broker in replicas:
-        places = (
-            found.brokers.get(broker, {}), found.of_all_brokers, found.static.get(broker, {}),
-            found.static.get(None, {}),
-        )  # fmt: skip
-        values.add(next((v[of_broker] for v in places if of_broker in v), None))
+    values = {_of_broker(found, broker, of_broker) for broker in replicas}
     if len(values) == 1:
         return values.pop()
     if of_topic == UNCLEAN:
@@ -212,6 +220,21 @@ def _value(
         return None
     weakest = max if of_topic == _FLUSH[0] else min
     return weakest(values, key=lambda v: (len(str(v)), str(v)))
+
+
+def _of_broker(found: Described, broker: int, name: str) -> str | None:
+    places = (
+        found.brokers.get(broker, {}), found.of_all_brokers, found.static.get(broker, {}),
+        found.static.get(None, {}),
+    )  # fmt: skip
+    return next((v[name] for v in places if name in v), None)
+
+
+def _unsaid(found: Described, replicas: tuple[int, ...], name: str) -> frozenset[int]:
+    """Of which of these brokers no file says a setting, where one does of another broker."""
+    if not any(name in values for values in [*found.brokers.values(), *found.static.values()]):
+        return frozenset()
+    return frozenset(b for b in replicas if _of_broker(found, b, name) is None)
 
 
 def _number(where: str, name: str, value: str | None, default: int) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from replication import progress
 from replication.foresight.answer import Asked, as_json, ask, exit_status
-from replication.foresight.cluster import Profile, Told, Unusable, profiles
+from replication.foresight.cluster import NoPartitions, Profile, Told, Unusable, profiles
 from replication.foresight.described import read
 from replication.foresight.failures import FAILURES
 from replication.foresight.from_evidence import profiles_of
@@ -123,7 +123,17 @@ def _profiles(options: argparse.Namespace) -> list[Profile]:
     told = Told(options.kafka, options.controller, eligible)
     described = read(options.paths)
     if not described.partitions or (told.kafka is None and not described.tells_release):
-        return profiles_of(options.paths, told)
+        try:
+            return profiles_of(options.paths, told)
+        except NoPartitions:
+            if not described.kinds:
+                raise
+            raise Unusable(
+                f"the files say {' and '.join(described.kinds)}, but none says which topics there "
+                "are and which brokers have their replicas: hand over what `kafka-topics "
+                "--bootstrap-server B --describe` prints too (or the metadata log of a controller, "
+                "__cluster_metadata-0)"
+            ) from None
     for one in described.left_aside[:MOST_LEFT_ASIDE]:
         where = "" if one.where == "file" else f" ({one.where})"
         print(f"left aside: {plain(f'{one.path}{where}: {one.reason}')}", file=sys.stderr)

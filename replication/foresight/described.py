@@ -52,6 +52,17 @@ class Described:
     left_aside: list[Unreadable] = field(default_factory=list)
 
     @property
+    def kinds(self) -> list[str]:
+        """What of it is there beside topics with their partitions, in words."""
+        told = {
+            "settings of brokers": self.brokers or self.of_all_brokers or self.static,
+            "settings of topics": self.topics,
+            "features": self.features,
+            "racks": self.racks,
+        }
+        return [words for words, found in told.items() if found]
+
+    @property
     def tells_release(self) -> bool:
         """Whether some setting or feature names the release that the brokers speak."""
         settings = [*self.static.values(), *self.brokers.values(), self.of_all_brokers]

@@ -10,6 +10,8 @@ from replication.foresight.cluster import (
     ELR_FEATURE,
     MIN_INSYNC,
     UNCLEAN,
+    Defaults,
+    NoPartitions,
     Profile,
     Told,
     Unusable,
@@ -30,8 +32,8 @@ def profiles_of(paths: Iterable[Path], told: Told) -> list[Profile]:
     try:
         imported = import_evidence(list(paths), kafka_version=told.kafka)
     except NoEvidence as error:
-        raise Unusable(str(error)) from None
-    found: dict[tuple[str, int], tuple[Settings, set[str]]] = {}
+        raise NoPartitions(str(error)) from None
+    found: dict[tuple[str, int], tuple[Settings, Defaults]] = {}
     clusters = {c.cluster_id: c for c in imported.clusters}
     releases: dict[str, set[str]] = {}
     for index, partition in enumerate(imported.partitions):
@@ -44,7 +46,7 @@ def profiles_of(paths: Iterable[Path], told: Told) -> list[Profile]:
         found[where] = _settings(where, last, told, cluster.features)
         releases.setdefault(partition.topic, set()).update(cluster.releases.values())
     if not found:
-        raise Unusable(
+        raise NoPartitions(
             "no file here describes partitions (`kafka-topics --describe` does), and the evidence "
             "names the replicas of none"
         )
@@ -60,7 +62,7 @@ def _settings(
     fact: PartitionDescribed,
     told: Told,
     features: dict[str, int] | None,
-) -> tuple[Settings, set[str]]:
+) -> tuple[Settings, Defaults]:
     release = told.kafka or fact.kafka_version
     if release is None:
         raise Unusable(
@@ -91,7 +93,7 @@ def _settings(
         UNCLEAN: unclean,
         MIN_INSYNC: fact.min_insync_replicas,
     }
-    defaults = {name for name, value in said.items() if value is None}
+    defaults = {name: frozenset[int]() for name, value in said.items() if value is None}
     if told.eligible is None and features is None and may_be_eligible(settings):
-        defaults.add(ELR_FEATURE)
+        defaults[ELR_FEATURE] = frozenset()
     return settings, defaults

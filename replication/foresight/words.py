@@ -1,6 +1,7 @@
 """The answer of `preflight` for people: a table for each profile, then how, then what closes it."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from replication.foresight.worlds import KINDS, PROMISED
@@ -27,6 +28,10 @@ LAST_IN_ISR = (
     "that another replica had the record."
 )
 NOBODY_SAYS = "No file and no flag says these, so the release's defaults are taken"
+SOME_SAY = (
+    "The files of other brokers say these, those of {} do not (or are missing), so the release's "
+    "defaults count, which protect least"
+)
 # What the last replica in the ISR may lose its records by.
 OF_A_DISK = {"power_of_one", "one_disk", "directory_deleted"}
 NOTES = (
@@ -54,11 +59,14 @@ def text(answer: dict[str, Any], *, histories: bool = False) -> str:
 def in_short(answer: dict[str, Any]) -> Iterator[str]:
     """Which topics are well and which can lose, for each release with its way of electing."""
     profiles = answer["profiles"]
-    losing = sum(len(p["topics"]) for p in profiles if p["answer"] == "can_lose")
+    partitions: Counter[str] = Counter()
+    for topic in (t for p in profiles for t in p["topics"]):
+        partitions[topic["topic"]] += topic["partitions"]
+    losing = {t["topic"] for p in profiles if p["answer"] == "can_lose" for t in p["topics"]}
     asked = answer["decided_by"]
     kinds = " or ".join(MEANS[kind] for kind in asked)
     kinds = CONFIRMED if asked == list(PROMISED) else kinds
-    yield f"{losing} of {counted(answer['topics'], 'topic')} CAN LOSE {kinds}."
+    yield f"{len(losing)} of {counted(len(partitions), 'topic')} CAN LOSE {kinds}."
     by_release: dict[str, list[dict[str, Any]]] = {}
     for profile in profiles:
         by_release.setdefault(_release(profile), []).append(profile)
@@ -66,7 +74,7 @@ def in_short(answer: dict[str, Any]) -> Iterator[str]:
         yield f"  {release}"
         yield from _other_releases(of)
         for profile in sorted(of, key=_badness):
-            yield f"    {WORDS[profile['answer']]:10}{_topics(profile)}{_by(profile)}"
+            yield f"    {WORDS[profile['answer']]:10}{_topics(profile, partitions)}{_by(profile)}"
         yield from _defaults(of)
         by = {name for p in of if not p["eligible_leader_replicas"] for name in p["can_lose_by"]}
         if by & OF_A_DISK:
@@ -86,10 +94,20 @@ def _other_releases(profiles: list[dict[str, Any]]) -> Iterator[str]:
 
 def _defaults(profiles: list[dict[str, Any]]) -> Iterator[str]:
     """What was taken by default: an answer of well rests on it as on what was handed over."""
-    found = dict.fromkeys((d["setting"], d["value"]) for p in profiles for d in p["defaults"])
-    if found:
-        told = ", ".join(f"{setting} {value}" for setting, value in found)
-        yield f"    {NOBODY_SAYS}: {told}."
+    found: dict[str, set[int]] = {}
+    for default in (d for p in profiles for d in p["defaults"]):
+        of = found.setdefault(f"{default['setting']} {default['value']}", set())
+        of.update(default["brokers"])
+    for brokers in sorted({tuple(sorted(of)) for of in found.values()}):
+        told = ", ".join(name for name, of in found.items() if of == set(brokers))
+        if not brokers:
+            yield f"    {NOBODY_SAYS}: {told}."
+            continue
+        those = ", ".join(map(str, brokers))
+        yield (
+            f"    {SOME_SAY.format(those)}: {told}. Hand over what `kafka-configs --describe --all "
+            f"--entity-type brokers --entity-name {brokers[0]}` prints, and so for each."
+        )
 
 
 def _badness(profile: dict[str, Any]) -> tuple[Any, ...]:
@@ -110,10 +128,16 @@ def _by(profile: dict[str, Any]) -> str:
     return f", by {', '.join(profile['can_lose_by'])}{ALONE if alone else ''}"
 
 
-def _topics(profile: dict[str, Any]) -> str:
+def _topics(profile: dict[str, Any], partitions: Mapping[str, int] | None = None) -> str:
+    """partitions: of each topic, in all profiles: of how many of them it is said, if not of all."""
     topics = profile["topics"]
     more = f" and {len(topics) - MOST_NAMED} more" if len(topics) > MOST_NAMED else ""
-    return ", ".join(t["topic"] for t in topics[:MOST_NAMED]) + more
+    names = []
+    for t in topics[:MOST_NAMED]:
+        whole = (partitions or {}).get(t["topic"], t["partitions"])
+        some = f" ({t['partitions']} of its {whole} partitions)" if whole > t["partitions"] else ""
+        names.append(f"{t['topic']}{some}")
+    return ", ".join(names) + more
 
 
 def _release(profile: dict[str, Any]) -> str:

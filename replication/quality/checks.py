@@ -18,6 +18,7 @@ from replication.quality.candidates import ACCEPTED, ROW, frame_of, refused
 from replication.quality.great_expectations_suite import Judge, Own
 from replication.quality.next_steps import LOST, MISSING, NOT_AS_WRITTEN, after, proof
 from replication.quality.offline_docs import WOULD_FAIL
+from replication.quality.row_words import printable, row_words
 from replication.quality.suites import DECIDED, Expectation, Suite, check_names
 from replication.quality.verdict_sums import Sums
 from replication.reports.inventory_words import counted
@@ -360,7 +361,7 @@ def _next_steps(failed: Sequence[Result]) -> Iterator[str]:
     # The first that is printed above.
     shown = [row for r in failed for row in r.rows[:SHOWN] if row["finding_id"] is not None]
     if shown:
-        whose = f" of incident {_printable(shown[0]['incident'])}" if shown[0]["incident"] else ""
+        whose = f" of incident {printable(shown[0]['incident'])}" if shown[0]["incident"] else ""
         command = proof(shown[0]["finding_id"])
         yield f"NEXT  the proof, from the evidence{whose} in PATH: {command}"
         yield f"NEXT  {': '.join(LOST)}"
@@ -383,34 +384,3 @@ def _limit(r: Result) -> str:
     if r.expectation.kind in ("limit", "share"):
         return f", observed {r.observed_value:g}, at most {r.expectation.at_most:g}"
     return ""
-
-
-def row_words(row: Mapping[str, Any]) -> str:
-    """A failing row in one line: where, offsets (the last one included), replicas, finding."""
-    words = []
-    if row["topic"] is not None:
-        words.append(f"{row['topic']}-{row['partition']}")
-    for name, told in (("cluster_id", "cluster"), ("incident", "incident")):
-        if row[name] is not None:
-            words.append(f"of {told} {row[name]}" if words else f"{told} {row[name]}")
-    if row["first_offset"] is not None and row["end_offset"] is not None:
-        words.append(_offsets(row["first_offset"], row["end_offset"]))
-    if row["replicas"]:
-        many = "replicas" if len(row["replicas"]) > 1 else "replica"
-        words.append(f"{many} " + ",".join(str(r) for r in row["replicas"]))
-    if row["finding_id"] is not None:
-        words.append(f"finding {row['finding_id']}")
-    if row["observed"] is not None:
-        words.append(f"observed {row['observed']:g}")
-    place = " ".join(words)
-    detail = _printable(row["detail"] or "")
-    return f"{_printable(place)}: {detail}" if place and detail else _printable(place) or detail
-
-
-def _offsets(first: int, end: int) -> str:
-    return f"offset {first}" if end == first + 1 else f"offsets {first}..{end - 1}"
-
-
-def _printable(value: str) -> str:
-    """Text from the evidence as text: nothing in it may steer a terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)

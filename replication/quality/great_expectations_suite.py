@@ -379,11 +379,10 @@ def _meaning(config: Any) -> str:
 
 
 def _details(column: str, told: Mapping[str, Any]) -> Iterator[str]:
-    """The values that fail, as far as the result has them, or what was observed."""
+    """The values that fail, of the rows that the result lists, or what was observed."""
     values = told.get("partial_unexpected_counts") or ()
-    # Counted among the rows that are listed, which may be the first few of them.
-    is_whole = sum(each["count"] for each in values) == told.get("unexpected_count")
-    some = "" if is_whole else "at least "
+    listed = sum(each["count"] for each in values)
+    some = "" if listed == told.get("unexpected_count") else "at least "
     for each in values:
         yield f"{column} = {each['value']!r}: {some}{counted(each['count'], 'row')}"
     if values:

@@ -6,8 +6,11 @@ unfolded, and says whose tables it is about.
 """
 
 import re
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
+
+from replication.quality.suites import SEVERITIES
 
 # What pages of validations of our suites begin with, as the data source of failing rows is called.
 CANDIDATES = "replication_candidates"
@@ -49,13 +52,22 @@ OURS = (
     (re.compile(r"Unexpected Value"), "Failing row"),
     (re.compile(r"Observed Value"), "Outcome"),
 )
+RANKS = [
+    "failed (critical)", "failed", "failed (warning)", "failed (info)",
+    "passed but for what is accepted", "passed",
+]  # fmt: skip
 BAD = ' class="text-danger"'
 # How an expectation says of rows that somebody accepts their finding, and what came of it then.
 WOULD_FAIL = "would fail if nobody had accepted"
 SECTION = re.compile(r'(?=<div id="section-\d+" class="ge-section)')
 FAILED = (STATUS["fa-times"], STATUS["fa-exclamation-triangle"])
 BODY = re.compile(r"<body[^>]*>")
-INDEX = re.compile(r'<ul class="pages">.*?</ul>\n?', re.DOTALL)
+INDEX = re.compile(r'<div class="pages">.*?</div>\n?', re.DOTALL)
+SEVERITY = re.compile(r"Severity: (critical|warning|info)\.")
+NAVIGATION = re.compile(
+    r'<li class="nav-item col-12">\s*<a\b[^>]*href="#section-(\d+)".*?</li>', re.DOTALL
+)
+DIVISION = re.compile(r"<(/?)div\b")
 
 
 def whose_words(cluster_ids: list[str], incidents: list[str]) -> str:
@@ -65,8 +77,9 @@ def whose_words(cluster_ids: list[str], incidents: list[str]) -> str:
     return f"Cluster: {clusters}{named}"
 
 
-def make_offline(folder: Path, whose: str) -> int:
-    """Rewrites every page below folder; returns how many. A page that was rewritten stays."""
+def make_offline(folder: Path, whose: str, told: Iterable[str] = ()) -> int:
+    """Rewrites every page below folder; returns how many. A page that was rewritten stays. told: of
+    the run, what the index says before all."""
     pages = sorted(folder.rglob("*.html"))
     for path in pages:
         text = path.read_text(encoding="utf-8")
@@ -83,23 +96,55 @@ def make_offline(folder: Path, whose: str) -> int:
                 if path != index
             }
         )
+        said = "".join(f"<p>{escape(line)}</p>" for line in told)
         text = INDEX.sub("", index.read_text(encoding="utf-8"))
-        index.write_text(text.replace("</body>", f"{listed}\n</body>", 1), encoding="utf-8")
+        text = text.replace("</p>", f'</p><div class="pages">{said}{listed}</div>\n', 1)
+        index.write_text(text, encoding="utf-8")
     return len(pages)
 
 
 def _in_our_words(page: str) -> str:
     for found, told in OURS:
         page = found.sub(told, page)
-    sections = SECTION.split(page)
+    start, *sections = SECTION.split(page)
     but = ">no row fails but what is accepted<"
-    return "".join(s.replace(">no row fails<", but) if WOULD_FAIL in s else s for s in sections)
+    sections = [s.replace(">no row fails<", but) if WOULD_FAIL in s else s for s in sections]
+    return _worst_first(start, sections)
+
+
+def _worst_first(start: str, sections: list[str]) -> str:
+    """A page whose expectations are ordered by what became of them, in place of by their names.
+    sections: the overview, then one of each expectation; start: the page before them."""
+    if len(sections) < 2:
+        return start + "".join(sections)
+    end = _end_of_division(sections[-1])
+    rest = sections[-1][end:]
+    sections[-1] = sections[-1][:end]
+    order = [0, *sorted(range(1, len(sections)), key=lambda n: RANKS.index(state_of(sections[n])))]
+    links = {int(found[1]) - 1: found[0] for found in NAVIGATION.finditer(start)}
+    if set(links) == set(order):
+        ordered = iter(order)
+        start = NAVIGATION.sub(lambda _: links[next(ordered)], start)
+    return start + "\n".join(sections[n] for n in order) + rest
+
+
+def _end_of_division(text: str) -> int:
+    """Where the division ends that a text begins with."""
+    depth = 0
+    for found in DIVISION.finditer(text):
+        depth += -1 if found[1] else 1
+        if depth == 0:
+            return text.index(">", found.end()) + 1
+    return len(text)
 
 
 def state_of(page: str) -> str:
-    """What became of all that a page tells of."""
+    """What became of all that a page, or a section of it, tells of: one of RANKS."""
     if any(each in page for each in FAILED):
-        return "failed"
+        failed = [s for s in SECTION.split(page)[1:] or [page] if any(f in s for f in FAILED)]
+        severities = {found for s in failed for found in SEVERITY.findall(s)[:1]}
+        worst = next((each for each in SEVERITIES if each in severities), None)
+        return f"failed ({worst})" if worst else "failed"
     return "passed but for what is accepted" if WOULD_FAIL in page else "passed"
 
 
@@ -107,12 +152,20 @@ def index_of(pages: dict[Path, str]) -> str:
     """Links to the other pages, those where something failed first: the list that a script would
     have made of them. pages: each with its state_of."""
     rows = "".join(
-        f'<li{BAD if state == "failed" else ""}><a href="{escape(path.as_posix())}">'
+        f'<li{BAD if state.startswith("failed") else ""}><a href="{escape(path.as_posix())}">'
         f"{escape(page_name(path, state))}</a></li>"
-        for path, state in sorted(pages.items(), key=lambda page: page[1] != "failed")
+        for path, state in sorted(pages.items(), key=_place)
         if len(path.parts) > 1
     )
     return f'<ul class="pages">{rows}</ul>'
+
+
+def _place(page: tuple[Path, str]) -> tuple[int, bool]:
+    """First what failed, the worst before, then runs, then what is expected."""
+    path, state = page
+    return min(RANKS.index(state), RANKS.index("passed but for what is accepted")), path.parts[
+        0
+    ] != "validations"
 
 
 def page_name(path: Path, state: str) -> str:

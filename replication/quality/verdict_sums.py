@@ -98,6 +98,28 @@ def _asked_by(sql: str) -> list[str]:
     return [name for name in NAMES if re.search(rf"\b{name}\b", sql)]
 
 
+def in_one_line(sums: Sums, verdicts: DataFrame, lost_records: DataFrame) -> str:
+    """The answer for whoever reads one line: topics, records that are gone, what is not decided."""
+    topics = verdicts.select("cluster_id", "topic").distinct().count()
+    least = F.col("records").isNull() | (F.col("end_offset_bound") != "exact")
+    told = lost_records.groupBy("status").agg(
+        F.coalesce(F.sum("records"), F.lit(0)).alias("records"), F.max(least).alias("least")
+    )
+    gone = {row["status"]: row for row in told.collect()}
+
+    def said(status: str) -> str:
+        row = gone.get(status)
+        some = "at least " if row is not None and row["least"] else ""
+        return f"{some}{counted(0 if row is None else row['records'], 'record')} {status}"
+
+    lost = ", ".join(said(status) for status in ("lost", "recoverable", "undetermined"))
+    whole = sum(sums.of(word) for word in WORDS)
+    return (
+        f"{counted(topics, 'topic')}, {counted(sums.partitions, 'partition')}: {lost}; of "
+        f"{counted(whole, 'verdict')} {sums.of(VIOLATED)} VIOLATED, {sums.of(UNKNOWN)} UNKNOWN."
+    )
+
+
 def sums_of(verdicts: DataFrame, replica_states: DataFrame) -> Sums:
     """The sum over the tables verdicts and replica_states."""
     judged = verdicts.select("topic_partition_id")

@@ -223,6 +223,58 @@ def test_settings_come_from_topics_then_brokers_then_files(
         assert profile["flushes_each_record"] is False
 
 
+FEATURES = "Feature: metadata.version\tSupportedMinVersion: 3.0\tFinalizedVersionLevel: 3.9-IV0\n"
+SET = "  min.insync.replicas=2 sensitive=false\n"
+SETTINGS = {
+    "settings of brokers": f"All configs for broker 1 are:\n{SET}",
+    "settings of topics": f"Dynamic configs for topic t are:\n{SET}",
+    "features": FEATURES,
+    "racks": "1 north\n2 south\n",
+}
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_settings_without_topics_ask_for_the_topics(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text(SETTINGS[kind], encoding="utf-8")
+    assert main(["preflight", str(path), "--kafka", "3.9.1"]) == 2
+    said = capsys.readouterr().err
+    assert f"the files say {kind}, but none says which topics there are" in said
+    assert "kafka-topics --bootstrap-server B --describe" in said
+    assert "no evidence" not in said
+
+
+def test_brokers_whose_files_are_missing_are_named_and_a_topic_is_counted_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["Topic: orders\tTopicId: x\tPartitionCount: 3\tReplicationFactor: 2\tConfigs: "]
+    lines += [
+        f"\tTopic: orders\tPartition: {n}\tLeader: 1\tReplicas: {of}\tIsr: {of}"
+        for n, of in enumerate(("1,2", "1,3", "2,3"))
+    ]
+    (tmp_path / "describe.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "broker-1.txt").write_text(SETTINGS["settings of brokers"], encoding="utf-8")
+    (tmp_path / "racks.txt").write_text("1 a\n2 a\n3 b\n", encoding="utf-8")
+    call = ["preflight", str(tmp_path), "--kafka", "3.9.1", "--failure", "one_disk", "--no-changes"]
+    assert main(call) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("1 of 1 topic CAN LOSE ")
+    assert "CAN LOSE  orders (2 of its 3 partitions), by" in said
+    assert "CAN LOSE  orders (1 of its 3 partitions), by" in said
+    assert "No file and no flag says these, so the release's defaults are taken: controller" in said
+    (line,) = [each for each in said.splitlines() if "of other brokers" in each]
+    assert "those of 2, 3 do not (or are missing)" in line
+    assert "which protect least: min.insync.replicas 1." in line
+    assert "--entity-name 2`" in line
+    assert main([*call, "--format", "json"]) == 1
+    for profile in json.loads(capsys.readouterr().out)["profiles"]:
+        brokers = {d["setting"]: d["brokers"] for d in profile["defaults"]}
+        assert brokers["flush.messages"] == []
+        assert set(brokers["min.insync.replicas"]) <= {2, 3}
+
+
 def test_a_thousand_topics_alike_are_one_question(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

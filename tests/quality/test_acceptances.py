@@ -112,7 +112,10 @@ def test_an_accepted_loss_fails_nothing_until_its_day(
         (told,) = re.findall(rf"<span >\s*{name}: .*?</span>.*?</table>", page.read_text(), re.S)
         assert f"Read with it: 1 row would fail if nobody had accepted {entry}" in told
         assert ">no row fails but what is accepted<" in told
-        assert f"{suite}: passed but for what is accepted, run" in (docs / "index.html").read_text()
+        index = (docs / "index.html").read_text()
+        assert f"{suite}: passed but for what is accepted, run" in index
+        assert f"<p>ACCEPTED  {entry}</p>" in index
+        assert "<p>1 topic, 1 partition: 10 records lost, 0 records recoverable, 0 records" in index
     shutil.rmtree(docs)
     status, said = checked(today - timedelta(days=1))
     assert status == 1

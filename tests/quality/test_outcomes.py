@@ -20,6 +20,7 @@ from replication.quality.checks import Result
 from replication.quality.command import Every, parser
 from replication.quality.great_expectations_suite import Judge
 from replication.quality.metrics import MOST_TOPICS, Metrics
+from replication.quality.row_words import row_words
 from replication.quality.suites import AllowedDeviation, Expectation, Suite
 from replication.quality.verdict_sums import NAMES, Sums
 from replication.spark import expectation_results
@@ -68,11 +69,9 @@ def test_the_finding_of_the_next_step_is_one_that_is_printed() -> None:
 
 def test_a_row_without_a_topic_names_its_cluster_and_says_what_was_observed() -> None:
     row = {**dict.fromkeys(ROW), "cluster_id": "c", "replicas": [1], "observed": 1.0}
-    assert checks.row_words(row | {"detail": "on Monday"}) == (
-        "cluster c replica 1 observed 1: on Monday"
-    )
+    assert row_words(row | {"detail": "on Monday"}) == ("cluster c replica 1 observed 1: on Monday")
     whole = row | {"topic": "t", "partition": 0, "replicas": [1, 2], "incident": "may"}
-    assert checks.row_words(whole) == ("t-0 of cluster c of incident may replicas 1,2 observed 1")
+    assert row_words(whole) == ("t-0 of cluster c of incident may replicas 1,2 observed 1")
 
 
 def test_rows_that_may_deviate_are_told_with_the_reason() -> None:
@@ -353,7 +352,7 @@ def test_what_is_null_is_not_judged_unless_another_row_fails(
     suite = Suite("numbers", "x", (mine,))
     (found,) = checks.run(spark, [suite], {"numbers": "numbers"}, Judge("null"))
     assert found.outcome == outcome
-    told = [checks.row_words(row) for row in found.rows]
+    told = [row_words(row) for row in found.rows]
     assert (says or "") in (told or [""])[0]
     assert bool(told) is (says is not None)
 

@@ -15,6 +15,8 @@ from replication.evidence.event_dumps import write_events
 from replication.paths import project_root
 from replication.quality import offline_docs, suites
 from replication.quality.great_expectations_suite import Judge, ProjectError
+from replication.quality.offline_docs import WOULD_FAIL
+from replication.quality.suites import Expectation, Suite
 from replication.spark.other_writers import RESULTS
 from replication.spark.tables import Store
 from tests.spark.event_rows import made_trace
@@ -141,13 +143,46 @@ def test_pages_are_listed_by_what_they_are_about_and_say_what_failed(tmp_path: P
     )
     assert names == [
         "verdicts: failed, run one, 20261127T09Z",
+        "at_risk: passed, run one, 20261127T09Z",
         "What is expected of at_risk",
         "What is expected of verdicts",
-        "at_risk: passed, run one, 20261127T09Z",
     ]
     page = (tmp_path / "validations/verdicts/one/20261127T09Z/b.html").read_text()
     assert '<b class="text-danger">failed</b>' in page
     assert "<i" not in page.replace("<p class", "")
+
+
+def test_what_failed_comes_first_and_the_critical_before_the_rest(tmp_path: Path) -> None:
+    """By Great Expectations itself: its pages are by the alphabet."""
+
+    def expected(name: str, severity: str) -> Expectation:
+        return Expectation(name, "health", severity, f"{name} is so.", "query", sql="SELECT 1")
+
+    judge = Judge("one", tmp_path)
+    listed = [expected("a", "info"), expected("b", "warning"), expected("c", "critical")]
+    listed += [expected("d", "critical"), expected("e", "warning")]
+    judge.judge(Suite("at_risk", "x", tuple(listed)), {"e": ["t-0"], "d": ["t-0"]}, {})
+    judge.judge(Suite("verdicts", "x", tuple(listed)), {}, {}, {"b": [f"{WOULD_FAIL} f"]})
+    judge.judge(Suite("findings", "x", tuple(listed)), {"b": ["t-0"]}, {})
+    judge.write_docs()
+    for _ in range(2):
+        offline_docs.make_offline(tmp_path, "Cluster: c", ["1 topic, <all> well"])
+    index = (tmp_path / "index.html").read_text()
+    (block,) = re.findall(r'<div class="pages">.*?</div>', index, re.S)
+    said = re.findall(r'(?:<p>|<li[^>]*><a href="validations[^"]*">)([^<,]*)', block)
+    assert said == [
+        "1 topic", "at_risk: failed (critical)", "findings: failed (warning)",
+        "verdicts: passed but for what is accepted",
+    ]  # fmt: skip
+    assert index.index("&lt;all&gt; well") < index.index("at_risk: failed") < index.index("<nav")
+    orders = {"at_risk": ["d", "e", "a", "b", "c"], "verdicts": ["b", "a", "c", "d", "e"]}
+    for table, order in orders.items():
+        (path,) = (tmp_path / "validations" / table).rglob("*.html")
+        page = path.read_text()
+        assert re.findall(r"<span >\s*(\w): \w is so\.", page) == order
+        assert re.findall(r"#section-\d+\"[^>]*>\s*(\w)\s*</a>", page) == order
+        assert page.count("<div") == page.count("</div>")
+        assert page.rstrip().endswith("</html>")
 
 
 def assert_counts_are_true(details: list[str], counts: Counter[str]) -> None:

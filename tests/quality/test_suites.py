@@ -11,6 +11,7 @@ from replication.paths import project_root
 from replication.protocol.judgement.judge import INVARIANTS
 from replication.quality import checks, suites
 from replication.quality.checks import Result
+from replication.quality.row_words import row_words
 from replication.quality.suites import Expectation, SuiteError
 from replication.spark import contracts, views
 
@@ -196,5 +197,5 @@ def test_the_worst_comes_first_and_offsets_are_told_inclusively() -> None:
 
 def test_hostile_names_cannot_steer_a_terminal() -> None:
     row = outcome("critical", 1, topic="\x1b[2Jt", partition=0, detail="a\nb\x07").rows[0]
-    words = checks.row_words(row)
+    words = row_words(row)
     assert words == "\\x1b[2Jt-0: a\\nb\\x07"

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs import check_quality
-from jobs.check_quality import Due
+from jobs.check_quality import Due, Looks
 from replication.paths import project_root
 from replication.quality import suites
 from replication.quality.command import Every
@@ -38,6 +38,21 @@ def test_where_no_time_is_told_a_look_that_failed_is_made_again(
     assert looked == [160.0]
 
 
+def test_each_look_has_its_number_and_time_and_what_stays_is_told_in_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    looks = Looks()
+    for number, text in ((1, "a\nb"), (2, "a\nb"), (4, "a\nb"), (5, "c"), (6, "a\nb")):
+        looks.number = number
+        looks.say(text)
+    said = re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", capsys.readouterr().out)
+    assert said == (
+        "look 1 at TIME\na\nb\nlook 2 at TIME: nothing has changed since look 1\n"
+        "look 4 at TIME: nothing has changed since look 2\nlook 5 at TIME\nc\n"
+        "look 6 at TIME\na\nb\n"
+    )
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("every", ["1s", "1"])
 @pytest.mark.parametrize("table", ["verdicts", BATCHES])
@@ -60,6 +75,13 @@ def test_a_dropped_table_does_not_end_the_watcher(
     def checks() -> set[str]:
         return set(re.findall(r"^replication_expectation_failed.*", file.read_text(), re.M))
 
+    said: list[str] = []
+
+    def is_told_in_vain() -> bool:
+        told = capsys.readouterr()
+        said.append(told.out)
+        return "it looks again every" in told.err
+
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(check_quality.follow, session, flags, CHOSEN, stop)
         waited_for(lambda: told("checked_timestamp_seconds") > 0, following)
@@ -67,13 +89,18 @@ def test_a_dropped_table_does_not_end_the_watcher(
         waited_for(lambda: told("look_failed") == 1, following)
         last, failed = told("checked_timestamp_seconds"), checks()
         assert failed
-        waited_for(lambda: capsys.readouterr().err.count("it looks again every") > 0, following)
+        waited_for(is_told_in_vain, following)
         assert (told("checked_timestamp_seconds"), checks()) == (last, failed)
         shutil.move(tmp_path / "kept", tables / table)
         waited_for(lambda: told("look_failed") == 0, following)
         assert told("checked_timestamp_seconds") > last
         stop.asked = True
         assert following.result(60) == 2
+    told = "".join(said) + capsys.readouterr().out
+    numbers = [int(n) for n in re.findall(r"^look (\d+) at 20", told, re.M)]
+    assert numbers[0] == 1
+    assert len(numbers) > 1
+    assert told.count("verdicts: 11 invariants") == 1, "nothing has changed after the first look"
 
 
 @pytest.mark.spark

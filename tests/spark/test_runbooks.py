@@ -23,6 +23,7 @@ from tests.docs.test_running import PARSERS
 from tests.quality.test_outcomes import outcome
 from tests.spark.jobs_in_process import run_replay
 from tests.spark.test_alerts import RULES, answered, at_risk, loss, verdict
+from tests.spark.test_duckdb import connected
 
 LABELS = {
     "topic": "t", "partition": "0", "invariant": "committed_records_survive", "job": "j",
@@ -79,6 +80,24 @@ def test_there_are_queries_and_commands() -> None:
     assert {c[0] for text in RUNBOOKS.values() for c in commands(text)} == {
         "replication-report", "replication-analyzer",
     }  # fmt: skip
+
+
+# Time travel, ALTER TABLE and files by their path are Spark's.
+OF_PAGES = [
+    sql.strip()
+    for page in [project_root() / "README.md", *sorted((project_root() / "docs").glob("*.md"))]
+    for block in re.findall(r"```sql\n(.+?)```", page.read_text("utf-8"), re.DOTALL)
+    for sql in block.split(";\n")
+    if sql.strip() and "delta.`" not in sql and "read_" not in sql
+]
+
+
+def test_each_query_of_a_runbook_or_a_page_is_understood_by_duckdb() -> None:
+    asked = {sql for text in RUNBOOKS.values() for sql in queries(text)} | set(OF_PAGES)
+    assert len(OF_PAGES) > 1
+    connection = connected({})
+    for sql in sorted(asked):
+        assert connection.execute(sql).fetchall() in ([], [(None,)], [(0,)]), sql
 
 
 @pytest.mark.spark
