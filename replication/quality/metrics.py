@@ -34,8 +34,13 @@ class Metrics:
         )  # fmt: skip
         self.checked = Gauge(
             "replication_quality_checked_timestamp_seconds",
-            "When the tables were last looked at; before the first look, when the job started",
+            "When the tables were last looked at, by the suite that this is longest ago of; before "
+            "the first look, when the job started",
             ["tables"], registry=self.registry,
+        )  # fmt: skip
+        self.of_suite = Gauge(
+            "replication_quality_suite_checked_timestamp_seconds",
+            "When a suite was last asked", ["tables", "suite"], registry=self.registry,
         )  # fmt: skip
         self.verdicts = Gauge(
             "replication_quality_verdicts",
@@ -48,7 +53,7 @@ class Metrics:
             "1: the last look could not be made, and all others are of the one before; 0: it was",
             ["tables"], registry=self.registry,
         )  # fmt: skip
-        self._gauges = (self.failed, self.checked, self.verdicts, self.in_vain)
+        self._gauges = (self.failed, self.checked, self.of_suite, self.verdicts, self.in_vain)
         self.in_vain.labels(tables).set(0)
         self.checked.labels(tables).set(time.time())
         self._told: set[tuple[str, ...]] = set()
@@ -78,15 +83,25 @@ class Metrics:
         for each in gone:
             self.failed.remove(*each)
         self._told = self._told - gone | told.keys()
+        looks = self._looks() if not all_asked else {}
+        looks |= {r.suite: at for r in told.values()}
+        self.of_suite.clear()
+        for suite in sorted({each[2] for each in self._told if each[0] == self.tables}):
+            self.of_suite.labels(self.tables, suite).set(looks.get(suite, at))
         if isinstance(self.where, Path):  # Of other tables, from a look in vain, it says no more.
             for gauge in (self.verdicts, self.checked, self.in_vain):
                 gauge.clear()
         for invariant, verdict in product(NAMES, WORDS):
             count = sums.counts.get((invariant, verdict), 0)
             self.verdicts.labels(self.tables, invariant, verdict).set(count)
-        self.checked.labels(self.tables).set(at)
+        self.checked.labels(self.tables).set(min(self._looks().values(), default=at))
         self.in_vain.labels(self.tables).set(0)
         self._write()
+
+    def _looks(self) -> dict[str, float]:
+        """When each suite of these tables was last asked."""
+        samples = [s for each in self.of_suite.collect() for s in each.samples]
+        return {s.labels["suite"]: s.value for s in samples if s.labels["tables"] == self.tables}
 
     def look_failed(self) -> None:
         """A look could not be made: what the last one said stays. OSError: as show."""

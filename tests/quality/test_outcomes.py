@@ -119,6 +119,8 @@ def test_what_was_not_asked_goes_on_saying_what_it_said(tmp_path: Path) -> None:
     failed = "replication_expectation_failed"
     assert of_file(file, failed, "expectation") == {"a": 0, "b": 1, "c": 1, "m": 1}
     assert file.read_text().count(f"{failed}{{") == 4
+    checked = "replication_quality_checked_timestamp_seconds"
+    assert of_file(file, checked, "tables") == {"/t": 1}  # What was not asked is no newer.
     Metrics("/t", file).show([*asked, ledger], ["k"], 3.0, SUMS)
     assert of_file(file, failed, "expectation") == {"a": 0, "b": 1, "c": 1}
     Metrics("/other", file).show([mine], ["k"], 4.0, SUMS, all_asked=False)
@@ -137,6 +139,8 @@ def test_of_two_watchers_each_keeps_what_the_other_writes(tmp_path: Path) -> Non
     first.look_failed()
     failed = "replication_expectation_failed"
     assert of_file(file, failed, "suite") == {"verdicts": 0, "loss_ledger": 1}
+    checked = "replication_quality_checked_timestamp_seconds"
+    assert of_file(file, checked, "tables") == {"/t": 2}  # The ledger was asked then.
     assert of_file(file, "replication_quality_look_failed", "tables") == {"/t": 1}
 
 
