@@ -131,7 +131,8 @@ def test_a_gap_makes_what_holds_unknown_at_once_and_closes_again() -> None:
     assert any(v["reason"].startswith("trace_gap: events 7 of trace") for v in verdicts)
     assert sums["held"] == len(events) - 8
     assert not any("event_id" in v["reason"] for v in verdicts)
-    moved = [*events, replace(events[7], sequence=1_000)]
+    last = identified(replace(events[-1], sequence=1_001))
+    moved = [*events, replace(events[7], sequence=1_000), last]
     told, _, _ = fold_in_batches(moved, [10])
     assert {v["verdict"] for v in told[("verdicts", NAME)]} == {"UNKNOWN", "VIOLATED"}
     assert any("event 1000 behind them has not" in v["reason"] for v in told[("verdicts", NAME)])
