@@ -179,8 +179,8 @@ def _search(
                     if key["payload_id"] is None:
                         result.without_key.append((key["client"], key["acknowledged_at"]))
     if sinks.unpromised is not None:
-        log, may_compact = search.leader_spans, search.may_compact
-        for sent in unpromised(partition, led, log, may_compact=may_compact):
+        log, state, may_compact = search.leader_spans, folded.state, search.may_compact
+        for sent in unpromised(partition, led, log, rows, state, may_compact=may_compact):
             sinks.unpromised.add(sent)
             result.unpromised.append(sent)
     result.notes += [partition.shown(note) for note in search.reader.notes]

@@ -1,8 +1,8 @@
 """Sends that the leader's log does not have and of which no producer was promised anything.
 
 Those are sends with acks=0, and those without an answer: the ledger names none of them, and whoever
-sends lost records again has to send these, too. Only where the client's log names its records, and
-the leader's log is at hand whole and was read.
+sends lost records again may send these, too. Only where the client's log names its records, and a
+copy of the leader's log is at hand whole, was read, and is late enough to show that it lacks them.
 """
 
 from collections import Counter
@@ -16,6 +16,8 @@ from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.places import Place, sequence_key
 from replication.protocol.ground.model import Span, moment, same_record, touching
+from replication.protocol.ground.topic_partition import State
+from replication.recovery.ledger_rows import Rows
 from replication.reports.inventory_words import counted
 
 _TEXT, _NUMBER, _FLAG = pa.string(), pa.int64(), pa.bool_()
@@ -32,15 +34,29 @@ _ANSWERS = {"sent": "none_asked", "unknown": "none_came"}
 
 
 def unpromised(
-    partition: PartitionEvidence, led: Copy | None, leader_log: list[Span], *, may_compact: bool
+    partition: PartitionEvidence,
+    led: Copy | None,
+    leader_log: list[Span],
+    lost: Rows,
+    state: State,
+    *,
+    may_compact: bool,
 ) -> Iterator[dict[str, Any]]:
-    """Rows of UNPROMISED, client by client, one for each record. led: the copy of
-    the leader's log; leader_log: what it holds at the evidence's end. may_compact: compaction may
-    have taken what is not there, so only what a copy shows is told; so where its log begins later.
+    """Rows of UNPROMISED, client by client, one for each record. led: the copy of the leader's log;
+    leader_log: what it holds at the evidence's end; lost: the ledger's rows; state: at the
+    evidence's end. may_compact: compaction may have taken what is not there, so only what a copy
+    shows is told; so where its log begins later.
     """
     if led is None or led.path in partition.contents.unread:
         return
     whole = led.directory.log_start_offset in (0, None) and not may_compact
+    until = led.shown_at
+    printed = partition.lines.get(led.broker, ())
+    starts = sum(line.kind == "process_started" for line in printed)
+    known = state.replicas.get(led.broker)
+    stopped = known is not None and known.stopped is True
+    if stopped and led.order_known and led.slot >= starts and not led.is_dump:
+        until = max((line.at for line in printed if line.at is not None), default=until)
     lines = partition.acknowledgements
     told = {key for a in lines if a.status == "acked" for key in _keys(partition, a)}
     for a in lines:
@@ -49,7 +65,10 @@ def unpromised(
             continue
         told.update(keys)  # One that was sent again is one record.
         places = [p for key in keys for p in partition.contents.places.get(key, ())]
-        if any(_is_in(p, leader_log) for p in places) or not (places or whole):
+        if any(_is_in(p, leader_log) or _may_follow(p, led) or _is_of(p, lost) for p in places):
+            continue
+        is_shown = whole and a.ts is not None and until is not None and a.ts <= until
+        if not (places or is_shown):
             continue
         yield {
             "client": a.client,
@@ -89,6 +108,24 @@ def _is_in(place: Place, log: list[Span]) -> bool:
     )
 
 
+def _may_follow(place: Place, led: Copy) -> bool:
+    """Whether a record may have come into a log after it was copied: leader epochs only rise, so
+    one of an earlier epoch than the copy's newest never does."""
+    named = [e for e, _ in led.directory.epoch_entries or ()]
+    newest = max(
+        (*named, *(s.leader_epoch for s in led.spans if s.leader_epoch is not None)), default=-1
+    )
+    if place.leader_epoch is None or newest < 0:
+        return place.offset >= (led.directory.log_end_offset or 0)
+    return place.leader_epoch >= newest
+
+
+def _is_of(place: Place, lost: Rows) -> bool:
+    """Whether the ledger names the record that was seen at a place."""
+    rows = lost.touching(place.offset, place.offset + 1)
+    return any(row.may_be_of(place.leader_epoch) for row in rows)
+
+
 def unpromised_words(rows: Iterable[dict[str, Any]]) -> list[str]:
     """What is said of them beside the lost records; nothing where there are none."""
     words = {"none_asked": "", "none_came": "unanswered "}
@@ -105,5 +142,5 @@ def unpromised_words(rows: Iterable[dict[str, Any]]) -> list[str]:
     )  # fmt: skip
     return [
         f"Sent, never promised: {counted(own.total(), 'record')} ({each}), not in the leader's "
-        f"log; {shown}. sent_never_promised.jsonl names them, to be sent again."
+        f"log; {shown}. Their producers may send these again; names: sent_never_promised.jsonl."
     ]

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,23 +24,34 @@ from tests.recovery.lost_evidence import (
 INCIDENTS = Path(__file__).parents[1] / "incidents"
 KEYS = [b"a", b"quiet", b"b"]
 LOST = batch(FIRST_LOST, *(Record(b"v-" + key, key=key) for key in KEYS))
+# Of the leader's own epoch, and its copy ends before it: it may have come after the copy.
+FETCHED = batch(4, Record(b"v-fetched", key=b"fetched"), leader_epoch=1)
+# By it the leader's copy is of 2026-01-02, and of leader epoch 1.
+NEWEST = batch(FIRST_LOST, Record(b"new", timestamp=1_767_312_000_000), leader_epoch=1)
 
 
 def sends(*, retried: bool = False) -> str:
     """Two answered sends that are lost; one with acks=0 beside them, one that nobody answered and
-    no log shows, one that nobody answered and the leader has, and one that was refused."""
+    no log shows, one that nobody answered and the leader has, and one that was refused; two that
+    the leader may have: its copy is of before them."""
     told = [acknowledged([3], payload_id="a"), acknowledged([5], payload_id="b")]
     told += [acknowledged([n], payload_id=f"before-{n}") for n in range(2)]
     told.append(acknowledged([None], payload_id="quiet", acks="0", status="sent", client="q"))
     told.append(acknowledged([None], payload_id="nowhere", status="unknown"))
     told.append(acknowledged([None], payload_id="before-2", status="unknown"))
     told.append(acknowledged([None], payload_id="refused", status="failed"))
+    told.append(acknowledged([None], payload_id="fetched", status="unknown"))
+    late = "2026-01-03T00:00:00.000Z"
+    told.append(acknowledged([None], payload_id="late", status="unknown", ts=late))
     told += [acknowledged([None], payload_id="a", status="unknown")] if retried else []
     return "".join(told)
 
 
-def told_of(evidence: Path, out: Path) -> list[tuple[str, str, str, bool | None, int | None]]:
-    recover_rows(evidence, out, row(6))
+Told = list[tuple[str, str, str, bool | None, int | None]]
+
+
+def told_of(evidence: Path, out: Path, *ledger: dict[str, Any]) -> Told:
+    recover_rows(evidence, out, *(ledger or (row(4), row(6, first=5))))
     rows = lines_of(out / "sent_never_promised.jsonl")
     names = ("client", "payload_id", "acks", "written", "offset")
     return [tuple(r[n] for n in names) for r in rows]  # type: ignore[misc]
@@ -49,7 +61,10 @@ def told_of(evidence: Path, out: Path) -> list[tuple[str, str, str, bool | None,
 def test_what_the_leader_lacks_and_nobody_was_promised_is_told_beside(
     retried: bool, tmp_path: Path
 ) -> None:
-    evidence = lost_evidence(tmp_path / "e", LOST, 6, acks=sends(retried=retried))
+    acks = sends(retried=retried)
+    evidence = lost_evidence(tmp_path / "e", LOST, 6, acks=acks, others=NEWEST)
+    later = log_directory(evidence / "broker-3", 3)
+    partition(later, BEFORE + NEWEST + FETCHED, [(0, 0), (1, FIRST_LOST)])
     assert told_of(evidence, tmp_path / "out") == [
         ("p", "nowhere", "all", None, None), ("q", "quiet", "0", True, 4),
     ]  # fmt: skip
@@ -57,10 +72,13 @@ def test_what_the_leader_lacks_and_nobody_was_promised_is_told_beside(
     assert [k["payload_id"] for k in keys if k["client"]] == ["a", "b"]
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["sent_never_promised"] == 2
+    # What the ledger names is recovered by it, and not told a second time.
+    named = told_of(evidence, tmp_path / "named", row(6))
+    assert [payload_id for _, payload_id, *_ in named] == ["nowhere"]
 
 
 def test_where_the_leaders_log_is_not_whole_only_what_a_copy_shows_is_told(tmp_path: Path) -> None:
-    evidence = lost_evidence(tmp_path / "e", LOST, 6, acks=sends())
+    evidence = lost_evidence(tmp_path / "e", LOST, 6, acks=sends(), others=NEWEST)
     (evidence / "broker-2" / "log-start-offset-checkpoint").write_text("0\n1\nt 0 1\n")
     assert [name for _, name, *_ in told_of(evidence, tmp_path / "a")] == ["quiet"]
     # A leader's log that is not at hand tells nothing.
