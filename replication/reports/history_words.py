@@ -15,6 +15,12 @@ def open_questions_of(answer: dict[str, Any], topic_partition: str) -> list[dict
     return [v for v in answer["verdicts"] if v.get("histories") and name(v) == topic_partition]
 
 
+def epochs_of(histories: dict[str, Any]) -> list[int | None]:
+    """The leader epochs of two histories in order; last None for what comes after the evidence."""
+    epochs = {t["leader_epoch"] for t in (*histories["kept"], *histories["broken"])}
+    return sorted(epochs, key=lambda number: (number is None, number))
+
+
 def two_histories_text(verdict: dict[str, Any]) -> str:
     """The histories of one open verdict as a table of two columns, and what would settle it."""
     told = verdict["histories"]
@@ -27,11 +33,11 @@ def two_histories_text(verdict: dict[str, Any]) -> str:
         "",
         _row("", *(side.upper() for side in sides(verdict))),
     ]
-    for number in sorted({t["leader_epoch"] for t in (*told["kept"], *told["broken"])}):
+    for number in epochs_of(told):
         kept = [t["words"] for t in told["kept"] if t["leader_epoch"] == number]
         broken = [t["words"] for t in told["broken"] if t["leader_epoch"] == number]
         here = "they part here" if part and part["leader_epoch"] == number else ""
-        lines += _rows(f"epoch {number}", kept, broken)
+        lines += _rows("later" if number is None else f"epoch {number}", kept, broken)
         if here:
             lines.append(_row("", f"^ {here}", f"^ {here}"))
     lines += ["", "Which of the two it was, these would tell:"]

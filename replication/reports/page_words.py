@@ -16,6 +16,7 @@ from replication.reports.headline import (
     partitions_undecided,
     why_open,
 )
+from replication.reports.history_words import epochs_of
 from replication.reports.inventory_words import clock_words, moment
 from replication.reports.loss_words import (
     NO_DETAIL,
@@ -517,20 +518,21 @@ def _two_histories(verdict: dict[str, Any]) -> str:
     told = verdict.get("histories")
     if not told:
         return ""
-    part = (told["part_at"] or {}).get("leader_epoch")
     heads = "".join(f"<th scope=col>{side}</th>" for side in sides(verdict))
     rows = []
-    for number in sorted({t["leader_epoch"] for t in (*told["kept"], *told["broken"])}):
+    for number in epochs_of(told):
         cells = "".join(
             "<td>"
             + ("<br>".join(escaped(t["words"]) for t in side if t["leader_epoch"] == number) or "–")
             + "</td>"
             for side in (told["kept"], told["broken"])
         )
-        parts = " class=part" if number == part else ""
-        rows.append(f"<tr{parts}><th scope=row>epoch {number}</th>{cells}</tr>")
+        part = told["part_at"]
+        parts = " class=part" if part and part["leader_epoch"] == number else ""
+        when = "after the evidence ends" if number is None else f"epoch {number}"
+        rows.append(f"<tr{parts}><th scope=row>{when}</th>{cells}</tr>")
     return (
-        "<table class=histories><caption>Two histories fit the evidence; the marked epoch is where "
+        "<table class=histories><caption>Two histories fit the evidence; the marked row is where "
         f"they part first.</caption><thead><tr><th scope=col>Leader epoch</th>{heads}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>"
     )

@@ -16,7 +16,7 @@ from replication.protocol.folding import codec, fold
 from replication.protocol.folding.sequencing import (
     HELD_LIMIT,
     Sequencer,
-    gap_reason,
+    gap_of,
     several_imports,
     with_gap,
 )
@@ -188,7 +188,7 @@ class PartitionFold:
         self.findings = len(answer.findings)
         found: dict[str, list[dict[str, Any]]] = {
             "replica_states": _replica_rows(answer.partition),
-            "verdicts": verdict_rows(with_gap(answer.verdicts, gap_reason(self.sequencer, state))),
+            "verdicts": verdict_rows(with_gap(answer.verdicts, gap_of(self.sequencer, state))),
             "loss_ledger": answer.losses,
             "divergences": answer.divergences,
             "findings": answer.findings,

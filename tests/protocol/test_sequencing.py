@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replication.protocol.folding.sequencing import Sequencer, gap_reason, in_order, with_gap
+from replication.protocol.folding.sequencing import Gap, Sequencer, gap_of, in_order, with_gap
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import (
     CoverageDeclared,
@@ -53,6 +53,12 @@ def one_by_one(events: Sequence[Event], limit: int = 10_000) -> tuple[list[str],
     return applied, sequencer, late
 
 
+def reason_of(sequencer: Sequencer) -> str:
+    """Why a trace has a gap, in words; none where it has none."""
+    gap = gap_of(sequencer, EMPTY)
+    return gap.reason if gap else ""
+
+
 def test_arrival_order_does_not_matter_without_conflicts() -> None:
     events = [event(n) for n in range(50)] * 2 + [event(n, generation=1) for n in (0, 1, 3)]
     expected = in_order(events)
@@ -94,20 +100,33 @@ def test_two_contents_in_one_slot_count_for_nothing_whichever_came_first() -> No
     assert ordered.sequencer.counts() == {
         "applied": 1, "duplicates": 1, "quarantined": 2, "held": 1, "superseded": 0,
     }  # fmt: skip
-    reason = gap_reason(ordered.sequencer, EMPTY)
-    apart = "events 1 of trace t were delivered with different contents: no delivery counts"
-    assert reason == f"trace_gap: {apart}"
-    reason = gap_reason(in_order([*events, event(5), event(6, "b"), event(6)]).sequencer, EMPTY)
-    assert reason == (
+    apart = "event 1 of trace t was delivered with two contents, so neither counts"
+    assert reason_of(ordered.sequencer) == f"trace_gap: {apart}"
+    gap = gap_of(in_order([*events, event(5), event(6, "b"), event(6)]).sequencer, EMPTY)
+    assert gap is not None
+    assert gap.reason == (
         "trace_gap: events 3..4 of trace t are missing: they have not arrived; events 1, 6 of "
-        "trace t were delivered with different contents: no delivery counts"
+        "trace t were each delivered with two contents, so neither counts"
+    )
+    three = in_order([*events, event(1, "c")]).sequencer
+    assert reason_of(three).endswith(
+        "event 1 of trace t was delivered with several contents, so none counts"
     )
     row = {"invariant": "x", "verdict": "HOLDS", "reason": "own", "settled_by": []}
-    [behind] = with_gap([row], reason)
+    [behind] = with_gap([row], gap)
     assert behind["settled_by"] == [
-        "all of the trace again, each event with one content, under a higher trace_generation "
-        "(`import --generation N`), which replaces it"
+        "all of trace t again, with the missing events (3..4) and with one content of each event "
+        "(1, 6), under a higher trace_generation (`import --generation N`), which replaces it"
     ]
+
+
+def test_what_settles_a_gap_names_the_whole_trace_where_its_id_has_colons() -> None:
+    sequencer = Sequencer()
+    sequencer.start_trace((0, "inc:2026-11"))
+    sequencer.offer(replace(event(3), trace_id="inc:2026-11"))
+    gap = gap_of(sequencer, EMPTY)
+    assert gap is not None
+    assert gap.settled_by.startswith("the missing events (0..2 of trace inc:2026-11), or all")
 
 
 def test_a_partition_stalls_beyond_the_limit_and_asks_to_be_folded_again() -> None:
@@ -136,13 +155,13 @@ def test_a_long_contiguous_run_out_of_order_inside_the_limit_is_applied() -> Non
     applied, sequencer, _ = one_by_one(events, limit=10)
     assert len(applied) == 10
     assert not sequencer.gaps()
-    assert gap_reason(sequencer, EMPTY) is None
+    assert gap_of(sequencer, EMPTY) is None
 
 
 def test_the_declared_end_is_said_in_the_reason() -> None:
     last = Event("end", "t", "c", "t", "", 0, 3, InputEnded())
     _, sequencer, _ = one_by_one([event(0), last])
-    assert gap_reason(sequencer, EMPTY) == (
+    assert reason_of(sequencer) == (
         "trace_gap: events 1..2 of trace t are missing: the input ended without them"
     )
 
@@ -169,7 +188,7 @@ def test_a_trace_that_declares_evidence_complete_and_is_cut_off_decides_nothing(
 def test_behind_a_gap_nothing_holds_and_what_is_proven_stays(verdict: str, expected: str) -> None:
     row = {"invariant": "x", "verdict": verdict, "reason": "own", "settled_by": ["log"],
            "assuming": ["disks_keep"] * (verdict != "UNKNOWN")}  # fmt: skip
-    (changed,) = with_gap([row], "trace_gap: events 1 of trace t are missing: not arrived")
+    (changed,) = with_gap([row], Gap("trace_gap: why", "once more with --generation"))
     assert changed["verdict"] == expected
     assert row["reason"] == "own"
     assert changed["reason"].startswith("trace_gap") == (expected == "UNKNOWN")
@@ -189,12 +208,12 @@ def test_an_event_far_above_that_is_not_what_its_id_says_is_named() -> None:
     trace = [derived(event(n)) for n in range(5)]
     gap = "trace_gap: events 5..1003 of trace t are missing: they have not arrived"
     moved, last = replace(trace[4], sequence=1_004), derived(event(1_005))
-    assert gap_reason(in_order([*trace, moved, last]).sequencer, EMPTY) == (
+    assert reason_of(in_order([*trace, moved, last]).sequencer) == (
         f"{gap}; event 1004 behind them has not the event_id that its content gives: if `import` "
         "wrote it, it was changed since"
     )
     for honest in (derived(moved), replace(moved, event_id="writer-7/1004")):
-        assert gap_reason(in_order([*trace, honest, last]).sequencer, EMPTY) == gap
+        assert reason_of(in_order([*trace, honest, last]).sequencer) == gap
 
 
 @settings(max_examples=100, deadline=None)
@@ -202,4 +221,4 @@ def test_an_event_far_above_that_is_not_what_its_id_says_is_named() -> None:
 def test_an_event_whose_id_its_writer_gave_is_not_suspected(there: set[int], ids: str) -> None:
     """Also where such an id looks like one that import derives."""
     own = [replace(event(n), event_id=ids.format(n)) for n in there]
-    assert "event_id" not in (gap_reason(in_order(own).sequencer, EMPTY) or "")
+    assert "event_id" not in (reason_of(in_order(own).sequencer))

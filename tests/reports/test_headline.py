@@ -505,7 +505,9 @@ def test_two_histories_are_never_alike_and_deny_no_line(
         sides_of = [[step["words"] for step in both[side]] for side in ("kept", "broken")]
         assert sides_of[0] != sides_of[1] or not any(sides_of)
         # A start that tells a lower end is a line that shows what a disk lost.
-        assert not any("no line shows it" in words for side in sides_of for words in side)
+        assert not any(
+            "no line of its broker shows" in words for side in sides_of for words in side
+        )
 
 
 def test_a_high_watermark_that_fell_is_judged_in_one_reading() -> None:

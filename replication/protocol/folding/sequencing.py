@@ -10,7 +10,7 @@ quarantined, held or superseded.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
@@ -21,8 +21,6 @@ HELD_LIMIT = 10_000
 TRACKED_RANGES = 1_000
 # What wire.content_id gives, and perhaps the id of another writer.
 DERIVED_ID = re.compile("[0-9a-f]{32}")
-# What is said of a slot of two contents.
-_APART = "were delivered with different contents"
 # So much of a trace's id is printed.
 _LONGEST_ID = 80
 
@@ -287,22 +285,40 @@ def several_imports(sequencer: Sequencer) -> str | None:
 _OF_THE_WHOLE = ("broker_log", "log_directory")
 
 
-def gap_reason(sequencer: Sequencer, state: State) -> str | None:
-    """Words for what of a trace is missing (trace_gap: ..), None when nothing is. state: what the
-    events that are here were folded into."""
+class Gap(NamedTuple):
+    """What of a trace is missing: in words (trace_gap: ..), and what would settle it."""
+
+    reason: str
+    settled_by: str
+
+
+def gap_of(sequencer: Sequencer, state: State) -> Gap | None:
+    """None when nothing is missing. state: what the events that are here were folded into."""
     gaps = sequencer.gaps()
+    trace = sequencer.trace[1] if sequencer.trace else ""
     if not gaps:
         return None if state.ended else _cut_off(sequencer, state)
     fate = "the input ended without them" if sequencer.ended else "they have not arrived"
-    trace = sequencer.trace[1] if sequencer.trace else ""
-    apart = [(n, n + 1) for n in sorted(sequencer.conflicts)]
-    absent = [part for gap in gaps for part in _without(gap, sequencer.conflicts)]
-    told = []
-    if absent:
-        told.append(f"events {_named(absent)} of trace {trace} are missing: {fate}")
+    conflicts = sequencer.conflicts
+    apart = _named([(n, n + 1) for n in sorted(conflicts)])
+    absent = _named([part for gap in gaps for part in _without(gap, conflicts)])
+    told = [f"events {absent} of trace {trace} are missing: {fate}"] if absent else []
     if apart:
-        told.append(f"events {_named(apart)} of trace {trace} {_APART}: no delivery counts")
-    return f"trace_gap: {'; '.join(told)}{_changed(sequencer)}"
+        two = max(map(len, conflicts.values())) == 2
+        contents = "two contents, so neither counts" if two else "several contents, so none counts"
+        event, were = ("events", "were each") if len(conflicts) > 1 else ("event", "was")
+        told.append(f"{event} {apart} of trace {trace} {were} delivered with {contents}")
+    told[-1] += _changed(sequencer)
+    return Gap(f"trace_gap: {'; '.join(told)}", _settled_by(trace, absent, apart))
+
+
+def _settled_by(trace: str, absent: str, apart: str) -> str:
+    """What fills gaps. absent, apart: sequence numbers that are missing, and of two contents."""
+    anew = "under a higher trace_generation (`import --generation N`), which replaces it"
+    if not apart:
+        return f"the missing events ({absent} of trace {trace}), or all of the trace again {anew}"
+    missing = f"with the missing events ({absent}) and " if absent else ""
+    return f"all of trace {trace} again, {missing}with one content of each event ({apart}), {anew}"
 
 
 def _without(gap: tuple[int, int], conflicts: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -322,16 +338,16 @@ def _named(ranges: list[tuple[int, int]]) -> str:
     return named + (f" and {len(ranges) - 5} more ranges" if len(ranges) > 5 else "")
 
 
-def _cut_off(sequencer: Sequencer, state: State) -> str | None:
-    """That a trace of collected evidence which declares at its head that some of it is complete has
-    not come to its end."""
+def _cut_off(sequencer: Sequencer, state: State) -> Gap | None:
+    """That a trace which declares at its head that some evidence is complete has not ended."""
     whole = any(done and what in _OF_THE_WHOLE for (what, _), (done, _) in state.coverage.items())
     if not whole or sequencer.trace is None:
         return None
-    return (
-        f"trace_gap: events {sequencer.next_sequence} and later of trace {sequencer.trace[1]} are "
-        "missing: it does not come to its end (input_ended); its file was cut off, or the rest has "
-        "not arrived yet"
+    absent, trace = f"{sequencer.next_sequence} and later", sequencer.trace[1]
+    return Gap(
+        f"trace_gap: events {absent} of trace {trace} are missing: it does not come to its end "
+        "(input_ended); its file was cut off, or the rest has not arrived yet",
+        _settled_by(trace, absent, ""),
     )
 
 
@@ -360,17 +376,11 @@ def _is_derived(event: Event) -> bool:
     return event.event_id == wire.content_id(wire.to_row(event))
 
 
-def with_gap(verdicts: Iterable[dict[str, Any]], reason: str | None) -> list[dict[str, Any]]:
+def with_gap(verdicts: Iterable[dict[str, Any]], gap: Gap | None) -> list[dict[str, Any]]:
     """Verdicts behind a gap: a violation stays proven, all else is UNKNOWN."""
-    if reason is None:
+    if gap is None:
         return list(verdicts)
-    anew = "under a higher trace_generation (`import --generation N`), which replaces it"
-    if _APART in reason:
-        settled = f"all of the trace again, each event with one content, {anew}"
-    else:
-        missing = reason.split(":")[1].strip()
-        settled = f"the missing events ({missing}), or all of the trace again {anew}"
-    result = []
+    (reason, settled), result = gap, []
     for verdict in verdicts:
         if verdict["verdict"] == "HOLDS":
             verdict = {

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from replication.protocol.folding import fold, steady
-from replication.protocol.folding.sequencing import gap_reason, in_order, several_imports, with_gap
+from replication.protocol.folding.sequencing import gap_of, in_order, several_imports, with_gap
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement import risk_watch
@@ -71,7 +71,7 @@ def fold_partition(
             defect = defect or reason
         ordered.sequencer.reject()
     judged, defect = answer_or_defect(state, defect, strict=strict)
-    judged.verdicts = with_gap(judged.verdicts, gap_reason(ordered.sequencer, state))
+    judged.verdicts = with_gap(judged.verdicts, gap_of(ordered.sequencer, state))
     counts = ordered.sequencer.counts()
     several = several_imports(ordered.sequencer)
     return FoldedPartition(identity, state, judged, counts, refused, defect, several)

@@ -10,6 +10,7 @@ from replication.protocol.judgement.questions import ACKNOWLEDGED
 CONTROLLER = "the controller's history (metadata log or state-change.log)"
 ASSIGNMENT = "the assignment (kafka-topics --describe, metadata log or state-change.log)"
 ACKNOWLEDGEMENTS = "an acknowledgement log of the producers"
+LATER = "the same evidence, copied again when a leader is elected and its followers have fetched"
 CONSUMPTIONS = "a consumption log of the consumers"
 
 DIRECTORY = re.compile(r"the log director(?:y|ies)(?: or broker log)? of broker (\d+)")
@@ -62,8 +63,11 @@ def _directory_is_here(state: State, broker: int) -> bool:
     return replica.captured and replica.stopped is True and not (replica.stale or replica.partial)
 
 
-def artefacts(line: Timeline, brokers: Collection[int], question: str) -> list[str]:
-    """What the evidence lacks. brokers: those that tell two histories apart, named first."""
+def artefacts(
+    line: Timeline, brokers: Collection[int], question: str, *, after_all: bool = False
+) -> list[str]:
+    """What the evidence lacks. brokers: those that tell two histories apart, named first.
+    after_all: they part after the evidence ends, where no log that is here can tell anything."""
     found: list[str] = []
     if line.assigned is None:
         found.append(ASSIGNMENT)
@@ -71,7 +75,8 @@ def artefacts(line: Timeline, brokers: Collection[int], question: str) -> list[s
     for number in dict.fromkeys(ordered):
         if number < 0:
             continue
-        if number not in line.covered:
+        handed_over = ("broker_log", number) in line.state.coverage
+        if number not in line.covered and not (after_all and handed_over):
             found.append(f"the broker log of broker {number}")
         if number in line.not_captured:
             found.append(f"the log directory of broker {number}")
@@ -81,4 +86,4 @@ def artefacts(line: Timeline, brokers: Collection[int], question: str) -> list[s
         found.append(ACKNOWLEDGEMENTS)
     elif not line.every_send_answered or question != ACKNOWLEDGED:
         found.append(CONSUMPTIONS)
-    return found
+    return [*found, LATER] if after_all else found

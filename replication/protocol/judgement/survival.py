@@ -139,8 +139,9 @@ def _parting(both: TwoHistories, kept: str, broken: str) -> str:
     at = (*mine, *other)[0]
     here = "; ".join(map(words, mine[:2])) or "nothing of this happens"
     there = "; ".join(map(words, other[:2])) or "nothing of this happens"
+    when = "after it ends" if at.leader_epoch is None else f"in leader epoch {at.leader_epoch}"
     return (
-        f"two histories fit the evidence; in leader epoch {at.leader_epoch}, either {here} "
+        f"two histories fit the evidence; {when}, either {here} "
         f"(and {kept}), or {there} (and {broken})"
     )
 

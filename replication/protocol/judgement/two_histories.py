@@ -4,7 +4,6 @@ Both fit the evidence. Told leader epoch by leader epoch; where they part first 
 would have to tell, and so what settles the question is worked out, not written by hand.
 """
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from replication.protocol.histories.search import Search
 from replication.protocol.histories.stretches import Admitted, Stretch
 from replication.protocol.judgement.questions import (
     ACKNOWLEDGED,
+    ANY_ACKNOWLEDGED,
     CONSUMED,
     MATCHING,
     QUESTIONS,
@@ -30,9 +30,10 @@ EFFORT = (700_000, 20_000)
 
 @dataclass(slots=True)
 class Told:
-    """One step of a history. broker: whose it is, None for what nobody shows."""
+    """One step of a history. leader_epoch: None for what comes after the evidence ends. broker:
+    whose it is, None for what nobody shows."""
 
-    leader_epoch: int
+    leader_epoch: int | None
     leader: int | None
     broker: int | None
     step: str
@@ -53,8 +54,8 @@ class TwoHistories:
     @property
     def parts(self) -> tuple[list[Told], list[Told]]:
         """What each history does in the first leader epoch in which they differ."""
-        epochs = sorted({t.leader_epoch for t in (*self.kept, *self.broken)})
-        for leader_epoch in epochs:
+        epochs = {t.leader_epoch for t in (*self.kept, *self.broken)}
+        for leader_epoch in sorted(epochs, key=lambda e: (e is None, e)):
             mine = [t for t in self.kept if t.leader_epoch == leader_epoch]
             other = [t for t in self.broken if t.leader_epoch == leader_epoch]
             if mine != other:
@@ -107,13 +108,13 @@ def words(told: Told) -> str:
         "committed_late": f"{told.record} is below the high watermark of {leader}, "
         "which another had replaced by then",
         "missed": f"{who} begins to lead without {told.record}",
-        "disk": f"a disk loses {told.record}; no lines show that it was there and then was not",
+        "disk": f"a disk loses {told.record}; no line of its broker shows the loss",
         "answered": f"a producer gets an answer for {told.record}, and no evidence shows that",
         "consumed": f"a consumer is given {told.record}, and no evidence shows that",
         "ends_with": f"{who} leads next and has {told.record}",
         "ends_without": f"{who} leads next without {told.record}",
-        "cuts_next": f"{who} cuts {told.record} as it follows next",
-        "keeps_next": f"{who} keeps {told.record} as it follows next",
+        "cuts_next": f"{who} cuts {told.record} when it next follows a leader",
+        "keeps_next": f"{who} keeps {told.record} when it next follows a leader",
     }[told.step]
 
 
@@ -133,64 +134,69 @@ def two_histories(stretch: Stretch, question: str) -> TwoHistories:
         windows = search.windows()
         found.kept, found.broken = _told(search, windows, kept), _told(search, windows, broken)
         if found.kept == found.broken:
-            then = windows[-1].leader_epoch + 1 if windows else 0
-            with_it, without = _next(search, admitted, question, then, kept[-1])
+            with_it, without = _apart(search, admitted, question, found.broken, broken[-1])
             found.kept += with_it
             found.broken += without
-        if found.kept == found.broken:
-            found.broken += _answered(search, admitted, found.broken, question, broken[-1])
         mine, other = found.parts
         brokers = {t.broker for t in (*mine, *other) if t.broker is not None}
         brokers |= {t.leader for t in (*mine, *other) if t.leader is not None}
-    found.settled_by = artefacts(admitted.line, brokers, question)
+    after = any(t.leader_epoch is None for t in found.broken)
+    found.settled_by = artefacts(admitted.line, brokers, question, after_all=after)
     return found
 
 
-def _lacking(admitted: Admitted, end: At) -> Iterator[tuple[int, list[int], list[int]]]:
-    """Each record of which something may have been promised and that who may lead next may lack:
-    with the places of those that have it, and of those that do not."""
-    leaders = [p for p in last_leaders(admitted) if p is not None]
-    for record in reversed(_each(end.committed_by_any | end.appended)):
-        lacks = [p for p in leaders if end.records[p] != record]
-        if lacks:
-            yield record, [p for p in leaders if end.records[p] == record], lacks
-
-
-def _next(
-    search: Search, admitted: Admitted, question: str, leader_epoch: int, end: At
+def _apart(
+    search: Search, admitted: Admitted, question: str, told: list[Told], end: At
 ) -> tuple[list[Told], list[Told]]:
-    """What comes next in two histories in which all brokers do the same: which broker leads, one
-    that has a record or one that lacks it; whether a follower cuts the record in which it differs.
-    """
+    """What tells two histories apart in which all brokers do the same: what a client learned, or
+    what comes after the evidence ends. There a broker leads that has a record or one that lacks it,
+    or a follower cuts the record in which it differs or keeps it."""
+    leaders = [p for p in last_leaders(admitted) if p is not None]
 
-    def told(place: int, step: str, record: int) -> list[Told]:
+    def after(place: int, step: str, record: int) -> list[Told]:
         number = search.line.replicas[place]
         broker = None if number == UNSEEN_REPLICA else number
-        return [Told(leader_epoch, broker, broker, step, _name(search, record))]
+        leader = broker if place in leaders else None
+        return [Told(None, leader, broker, step, _name(search, record))]
 
     if question == MATCHING:
-        last = {end.records[p] for p in last_leaders(admitted) if p is not None}
+        last = {end.records[p] for p in leaders}
         for place, record in enumerate(end.records):
             if record and record not in last:
-                return told(place, "cuts_next", record), told(place, "keeps_next", record)
-    for record, has, lacks in _lacking(admitted, end):
-        if has and question != MATCHING:
-            return told(has[0], "ends_with", record), told(lacks[0], "ends_without", record)
-    return [], []
-
-
-def _answered(
-    search: Search, admitted: Admitted, told: list[Told], question: str, end: At
-) -> list[Told]:
-    """What a client learns in one of two histories in which all brokers do the same: of the record
-    that the last leader lacks, in the leader epoch in which it was written."""
+                return after(place, "cuts_next", record), after(place, "keeps_next", record)
+        return [], []
     step = {ACKNOWLEDGED: "answered", CONSUMED: "consumed"}.get(question)
-    lacked = [_name(search, record) for record, _, _ in _lacking(admitted, end)]
-    lacked += [t.record for t in told if t.step in ("missed", "lost")]
-    if step is None or not lacked or not told:
-        return []
-    wrote = [t.leader_epoch for t in told if (t.step, t.record) == ("wrote", lacked[-1])]
-    return [Told((wrote or [told[-1].leader_epoch])[-1], None, None, step, lacked[-1])]
+    gone = [t.record for t in told if t.step == "missed"]
+    parted: tuple[int, int, int] | None = None
+    for record in _each(end.committed_by_any | end.appended):
+        has = [p for p in leaders if end.records[p] == record]
+        lacks = [p for p in leaders if end.records[p] != record]
+        if has and lacks:
+            parted = record, has[0], lacks[0]
+        elif lacks:
+            gone.append(_name(search, record))
+    unheard = _is_unheard(admitted, question)
+    if parted is not None and not (unheard and gone):
+        record, has_it, lacks_it = parted
+        without = after(lacks_it, "ends_without", record)
+        if unheard:
+            return [], [*_learned("answered", _name(search, record), told), *without]
+        return after(has_it, "ends_with", record), without
+    gone = gone or [t.record for t in told if t.step == "lost"]
+    return [], [] if step is None or not gone else _learned(step, gone[0], told)
+
+
+def _is_unheard(admitted: Admitted, question: str) -> bool:
+    """Whether nothing shows which records here a producer got an answer for."""
+    shown = any(claim.how in ANY_ACKNOWLEDGED for claim in admitted.run.claims)
+    return question == ACKNOWLEDGED and not admitted.line.acks_covered and not shown
+
+
+def _learned(step: str, record: str, told: list[Told]) -> list[Told]:
+    """What a client learns of a record, in the leader epoch in which it was written."""
+    wrote = [t.leader_epoch for t in told if (t.step, t.record) == ("wrote", record)]
+    wrote = wrote or [t.leader_epoch for t in told]
+    return [Told(wrote[-1], None, None, step, record)] if wrote else []
 
 
 def _pair(

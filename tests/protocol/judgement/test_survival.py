@@ -15,6 +15,7 @@ from replication.protocol.histories.assumptions import (
     REPLICAS_AS_SEEN,
 )
 from replication.protocol.judgement.judge import answer
+from replication.reports.history_words import two_histories_text
 from tests.protocol.judgement.told import (
     ACKNOWLEDGED,
     COMMITTED,
@@ -310,3 +311,30 @@ def test_what_was_committed_before_a_leader_came_back_to_its_epoch_is_not_late(
     ]  # fmt: skip
     found = judged(facts, strict=True)
     assert found["verdict"] == verdict, found["reason"]
+
+
+@pytest.mark.parametrize("acks", [True, False])
+def test_who_leads_after_the_evidence_ends_has_no_leader_epoch(acks: bool) -> None:
+    """Nor is a broker log asked for that is here, and ends before; a client's answer comes first,
+    where no acknowledgement log is here."""
+    facts: Facts = [
+        *given(acks=acks), ev.CoverageDeclared("controller_history_end", None, False),
+        elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0), *([PROMISED] if acks else []),
+        copy(1, (0, 2, 0, 0), mark=0), copy(2, (0, 2, 0, 0), mark=0), copy(3, mark=0),
+        ev.CoverageDeclared("broker_log", 3, False),
+    ]  # fmt: skip
+    found = judged(facts, ACKNOWLEDGED, strict=True)
+    two, wanted = found["histories"], " ".join(found["settled_by"])
+    steps = [(told["leader_epoch"], told["step"]) for told in two["broken"]]
+    assert (None, "ends_without") in steps
+    assert [n for n, _ in steps if n not in (0, None)] == []
+    assert ((0, "answered") in steps) is not acks
+    assert two["part_at"]["leader_epoch"] == (None if acks else 0)
+    assert ("after it ends, either broker 1 leads next" in found["reason"]) is acks
+    if acks:
+        assert ("broker log of broker 2" in wanted, "broker log of broker 3" in wanted) == (
+            True,
+            False,
+        )
+        assert "copied again" in wanted
+    assert two_histories_text({**found, "topic": "t", "partition": 0}).count("later ") == 1
