@@ -85,11 +85,19 @@ def test_a_leader_whose_own_lines_go_on_needs_no_plan() -> None:
     assert len(do_now({**QUIET, "partitions": [{**led, "replicas": others}]})) == 2
 
 
-@pytest.mark.parametrize("name", sorted(p.name for p in INCIDENTS.iterdir() if p.is_dir()))
-def test_by_logs_alone_no_stopped_broker_leads_and_a_plan_is_where_one_is_said_to_be(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+# All copies are missing, or only those of the brokers' end.
+MISSING = [(i.name, "disk*") for i in sorted(INCIDENTS.iterdir()) if i.is_dir()]
+MISSING += [
+    (n, "disk-final") for n, _ in MISSING if len([*INCIDENTS.glob(f"{n}/broker-1/disk*")]) > 1
+]
+
+
+@pytest.mark.parametrize(("name", "missing"), MISSING)
+def test_without_copies_of_the_end_no_stopped_broker_leads_and_a_plan_is_where_one_is_said_to_be(
+    name: str, missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    left_out = shutil.ignore_patterns("disk*", "metadata*", "acks*", "*.json")
+    logs_alone = ("metadata*", "acks*") if missing == "disk*" else ()
+    left_out = shutil.ignore_patterns(missing, "*.json", *logs_alone)
     shutil.copytree(INCIDENTS / name, tmp_path, ignore=left_out, dirs_exist_ok=True)
     down = {
         int(log.parent.name.removeprefix("broker-"))
