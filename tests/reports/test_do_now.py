@@ -53,7 +53,7 @@ def test_four_lines_say_what_to_keep_what_is_in_danger_who_has_it_and_where_the_
         "Restart nothing before it is copied: broker 2's copy of t-0 offsets 10..11 is destroyed "
         "when broker 2 follows broker 1.",
         "One failure away: t-0 offsets 0..9, if broker 1 comes back with an emptied directory "
-        "(and 1 more).",
+        "(and 1 more danger).",
         "Which copies still have it: replication-analyzer trace PATH --offset t-0:10",
         "The plan, whom to start first: replication-analyzer decide PATH",
     ]
@@ -72,6 +72,9 @@ def test_a_danger_alone_needs_no_plan_and_no_leader_needs_one() -> None:
     untold = [{**nobody[0], **led, "isr": None}]
     told = do_now({**QUIET, "partitions": untold})
     assert told[0] == "Start no broker before you have seen the plan: no leader of t-0 is known."
+    down = [{**untold[0], "partition": n, "leader": 1, "isr": [1]} for n in (1, 2)]
+    told = do_now({**QUIET, "partitions": [*down, *untold]})
+    assert told[0].endswith("the leader of t-1 (and 1 more) is down; no leader of t-0 is known.")
 
 
 def test_a_leader_whose_own_lines_go_on_needs_no_plan() -> None:
