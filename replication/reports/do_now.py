@@ -84,7 +84,10 @@ def do_now(answer: dict[str, Any]) -> list[str]:
         if owned and not kept_somewhere:
             how = _whose(lost, owned)
         elif holds_no_record(answer):
-            how = "`trace` over the evidence tells it; a dump of events holds no records"
+            how = (
+                "call `trace` with the evidence that the events were imported from; a dump of "
+                "events holds no records"
+            )
         lines.append(f"{what}: {how}")
     if decide:
         what = "The plan, whom to start first" if leaderless else "Whether another is to lead"
