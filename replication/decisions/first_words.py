@@ -30,8 +30,7 @@ def do_now(answer: dict[str, Any], paths: Sequence[object]) -> list[str]:
     rows = answer["partitions"]
     where = " ".join(shlex.quote(str(p)) for p in paths) or "PATH"
     waits = [row for row in rows if row["advice"] == "undecided"]
-    found = [f"{name(row)}: {told}." for row in waits for told in cut_while_waiting(row)]
-    found += [*_needs_election(rows), *_not_yet(rows)]
+    found = [*_stop_first(waits), *_needs_election(rows), *_not_yet(rows)]
     alone = _one_failure_away(rows)
     if alone:
         found.append(f"One failure away: {some(alone, '; ')}.")
@@ -47,18 +46,39 @@ def do_now(answer: dict[str, Any], paths: Sequence[object]) -> list[str]:
     return found
 
 
-def cut_while_waiting(row: dict[str, Any]) -> Iterator[str]:
+def _stop_first(waits: list[dict[str, Any]]) -> Iterator[str]:
+    """Who is to be stopped before anybody waits, in one line, however many these are."""
+    cut = [(row, *told) for row in waits for told in cut_while_waiting(row)]
+    if len(cut) == 1:
+        row, _, told = cut[0]
+        yield f"Before you wait, {told} of {name(row)}."
+    elif cut:
+        of: dict[int, list[dict[str, Any]]] = {}
+        for row, broker, _ in cut:
+            of.setdefault(broker, []).append(row)
+        alike: dict[str, list[int]] = {}
+        for broker in sorted(of):
+            alike.setdefault(names(of[broker]), []).append(broker)
+        each = some([f"{brokers(those)} ({where})" for where, those in alike.items()], "; ")
+        yield (
+            "Before you wait, stop these brokers and copy their directories: with its next fetch "
+            f"each may cut records that its leader lacks: {each}."
+        )
+
+
+def cut_while_waiting(row: dict[str, Any]) -> Iterator[tuple[int, str]]:
     """Which brokers, not known to be down, follow a leader that is there, and cut records that it
-    lacks with their next fetch: whoever waits loses these copies."""
+    lacks with their next fetch: whoever waits loses these copies. Each with what to do."""
     running = {c["replica"] for c in row["candidates"] if c["runs"]}
     leader = next((c for c in row["candidates"] if c["replica"] == row["leader"]), None)
     for copy in leader["copies"] if leader is not None and leader["runs"] else ():
         at_stake = sorted((*copy["cut_by_first_fetch"], *copy["either"]), key=lambda run: run[0])
         if copy["replica"] in running and at_stake:
-            yield (
-                f"stop broker {copy['replica']} and copy its directory before you wait: its next "
-                f"fetch from broker {row['leader']} may cut {runs_of_offsets(at_stake)}"
+            told = (
+                f"stop broker {copy['replica']} and copy its directory: its next fetch from broker "
+                f"{row['leader']} may cut {runs_of_offsets(at_stake)}"
             )
+            yield copy["replica"], told
 
 
 def _needs_election(rows: list[dict[str, Any]]) -> Iterator[str]:

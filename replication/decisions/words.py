@@ -114,10 +114,10 @@ def _taken_to_run(row: dict[str, Any]) -> Iterator[str]:
     """Whose state the plan hangs on where nobody leads, though nothing tells it."""
     up = [c["replica"] for c in row["candidates"] if c["runs"]]
     if up and row["occasion"] != "leader_lacks_records":
+        be, run, them = ("is", "it runs", "it") if len(up) == 1 else ("are", "they run", "them")
         yield (
-            f"  Nothing tells that {brokers(up)} {'is' if len(up) == 1 else 'are'} down, so it is "
-            "taken that they run. If not, name them by --down, too: one that crashed is elected "
-            "otherwise."
+            f"  Nothing tells that {brokers(up)} {be} down, so it is taken that {run}. If not, "
+            f"name {them} by --down, too: one that crashed is elected otherwise."
         )
 
 
@@ -190,8 +190,9 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
         yield f"  {OPEN[row['undecided_because']]}"
         yield f"  It would be settled by: {'; '.join(row['settled_by'])}."
         first = [*cut_while_waiting(row)]
-        yield from (f"  Before you wait: {each}." for each in first)
-        yield f"  {'Then' if first else 'Until then'} wait: no step below destroys anything."
+        yield from (f"  Before you wait, {each}." for _, each in first)
+        then = "Then" if first else "Until then"
+        yield f"  {then} wait. None of the steps below destroys anything."
         yield from _granted(row)
         return
     gone = any(row["lost_under_every_choice"].values())
@@ -215,7 +216,7 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
         yield f"  If broker {n} cannot be had: the same holds of {told}."
     elif not row["as_asked"] and not (_chosen(row)["runs"] and _chosen(row)["log_is_here"]):
         yield f"  Waiting for broker {n} is best: every other choice may lose something more."
-        yield from (f"  Before you wait: {each}." for each in cut_while_waiting(row))
+        yield from (f"  Before you wait, {each}." for _, each in cut_while_waiting(row))
 
 
 def _chosen(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The first lines of an answer for whoever was woken for it: what to do before anything else."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from replication.reports.danger_words import alike, happens, ranges
@@ -66,19 +66,14 @@ def do_now(answer: dict[str, Any]) -> list[str]:
     if kept:
         lines.append(f"Restart nothing before it is copied: {kept[0]}{_more(kept)}")
     elif leaderless:
-        named = f"{name(leaderless[0])}{_more(leaderless)}"
-        # An empty ISR is recorded: then there is none. Else it may be that none is told.
-        none = all(p["isr"] == [] for p in leaderless)
-        down = all(p["leader"] is not None for p in leaderless)
-        why = f"the leader of {named} is down" if down else f"no leader of {named} is known"
-        why = f"{named} has no leader" if none else why
+        why = "; ".join(_why(leaderless))
         lines.append(f"Start no broker before you have seen the plan: {why}.")
     if dangers:
         groups = alike(dangers)
         first = groups[0][0]
         at = runs_of_offsets(ranges(groups[0]))
         how = _how(answer, first)
-        lines.append(f"One failure away: {name(first)} {at}, if {how}{_more(groups)}.")
+        lines.append(f"One failure away: {name(first)} {at}, if {how}{_more(groups, 'danger')}.")
     if lost:
         # Of what is lost for good nobody looks for copies.
         kept_somewhere = [x for x in lost if x["surviving_copies"] or x["status"] != "lost"]
@@ -89,7 +84,10 @@ def do_now(answer: dict[str, Any]) -> list[str]:
         if owned and not kept_somewhere:
             how = _whose(lost, owned)
         elif holds_no_record(answer):
-            how = "`trace` over the evidence tells it; a dump of events holds no records"
+            how = (
+                "call `trace` with the evidence that the events were imported from; a dump of "
+                "events holds no records"
+            )
         lines.append(f"{what}: {how}")
     if decide:
         what = "The plan, whom to start first" if leaderless else "Whether another is to lead"
@@ -156,5 +154,18 @@ def do_now_html(answer: dict[str, Any]) -> str:
     return f'<aside class="safe" id="do-now"><h2>Do now</h2><ul>{items}</ul></aside>'
 
 
-def _more(rows: Sequence[object]) -> str:
-    return f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+def _why(leaderless: list[dict[str, Any]]) -> Iterator[str]:
+    """Why a leader has to be chosen, each reason with the first partition that has it."""
+    of: dict[str, list[dict[str, Any]]] = {}
+    for p in leaderless:
+        # An empty ISR is recorded: then there is none. Else it may be that none is told.
+        known = "no leader of {} is known" if p["leader"] is None else "the leader of {} is down"
+        of.setdefault("{} has no leader" if p["isr"] == [] else known, []).append(p)
+    for words, rows in of.items():
+        yield words.format(f"{name(rows[0])}{_more(rows)}")
+
+
+def _more(rows: Sequence[object], what: str = "") -> str:
+    left = len(rows) - 1
+    of = f" {what}{'s' * (left > 1)}" if what else ""
+    return f" (and {left} more{of})" if left > 0 else ""

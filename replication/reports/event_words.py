@@ -202,8 +202,8 @@ def _crashed(event: ev.Event, broker: int, before: State) -> str | None:
         return None
     lines = (s for s in reversed(before.story.own.get(broker, ())) if s.kind != "copy")
     last = next((s.observed_at for s in lines if s.observed_at is not None), None)
-    after = "before" if last is None else f"between its line of {moment(last)} and"
-    return f"broker {broker} crashed {after} this one, the first of its next start"
+    after = "" if last is None else f" after its line of {moment(last)}"
+    return f"broker {broker} crashed{after}; its next start begins with the line named here"
 
 
 def _leads(fact: ev.BecameLeader, before: State) -> str:

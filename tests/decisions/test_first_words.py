@@ -100,8 +100,11 @@ def test_nobody_is_told_to_wait_beside_a_fetcher_that_cuts_the_last_copy(
     follower = {**candidate(2), "runs": fetches, "log_is_here": True}
     of = row(0, "undecided", leader, follower, leader=1, ranking=[2, 1], assuming=[])
     of |= {"undecided_because": "histories_differ", "settled_by": ["a log"]}
-    at_once = "stop broker 2 and copy its directory before you wait: its next fetch from broker 1"
-    assert (said([of])[0] == f"t-0: {at_once} may cut offsets 29..60.") is told
+    at_once = "Before you wait, stop broker 2 and copy its directory: its next fetch from broker 1"
+    assert (said([of])[0] == f"{at_once} may cut offsets 29..60 of t-0.") is told
+    many = said([of | {"partition": n} for n in range(60)])
+    assert (many[0].endswith("that its leader lacks: broker 2 (t-0..59).")) is told
+    assert len(many) <= 6
     lines = [*_advice(of)]
     assert any(at_once in line for line in lines) is told
-    assert ("  Until then wait: no step below destroys anything." in lines) is not told
+    assert ("  Until then wait. None of the steps below destroys anything." in lines) is not told

@@ -72,7 +72,7 @@ def test_dangers_that_differ_in_their_offsets_alone_are_one_paragraph_and_one_of
     assert "offset 0, offset 2, offset 4, offset 6, offset 8 and 21 more ranges are lost" in html
     answer = {"losses": [], "divergences": [], "at_risk": rows, "partitions": [state]}
     (said,) = do_now(answer)
-    assert said.endswith("(and 1 more).")
+    assert said.endswith("(and 1 more danger).")
     # One that ends otherwise is told by itself: there the next leader holds another record.
     differing = Partition(0, state, at_risk=rows, divergences=different("settled", 40), label="t-0")
     assert one_failure_away([differing]).count("<li>") == 3

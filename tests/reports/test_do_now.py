@@ -53,7 +53,7 @@ def test_four_lines_say_what_to_keep_what_is_in_danger_who_has_it_and_where_the_
         "Restart nothing before it is copied: broker 2's copy of t-0 offsets 10..11 is destroyed "
         "when broker 2 follows broker 1.",
         "One failure away: t-0 offsets 0..9, if broker 1 comes back with an emptied directory "
-        "(and 1 more).",
+        "(and 1 more danger).",
         "Which copies still have it: replication-analyzer trace PATH --offset t-0:10",
         "The plan, whom to start first: replication-analyzer decide PATH",
     ]
@@ -72,6 +72,9 @@ def test_a_danger_alone_needs_no_plan_and_no_leader_needs_one() -> None:
     untold = [{**nobody[0], **led, "isr": None}]
     told = do_now({**QUIET, "partitions": untold})
     assert told[0] == "Start no broker before you have seen the plan: no leader of t-0 is known."
+    down = [{**untold[0], "partition": n, "leader": 1, "isr": [1]} for n in (1, 2)]
+    told = do_now({**QUIET, "partitions": [*down, *untold]})
+    assert told[0].endswith("the leader of t-1 (and 1 more) is down; no leader of t-0 is known.")
 
 
 def test_a_leader_whose_own_lines_go_on_needs_no_plan() -> None:
@@ -85,11 +88,19 @@ def test_a_leader_whose_own_lines_go_on_needs_no_plan() -> None:
     assert len(do_now({**QUIET, "partitions": [{**led, "replicas": others}]})) == 2
 
 
-@pytest.mark.parametrize("name", sorted(p.name for p in INCIDENTS.iterdir() if p.is_dir()))
-def test_by_logs_alone_no_stopped_broker_leads_and_a_plan_is_where_one_is_said_to_be(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+# All copies are missing, or only those of the brokers' end.
+MISSING = [(i.name, "disk*") for i in sorted(INCIDENTS.iterdir()) if i.is_dir()]
+MISSING += [
+    (n, "disk-final") for n, _ in MISSING if len([*INCIDENTS.glob(f"{n}/broker-1/disk*")]) > 1
+]
+
+
+@pytest.mark.parametrize(("name", "missing"), MISSING)
+def test_without_copies_of_the_end_no_stopped_broker_leads_and_a_plan_is_where_one_is_said_to_be(
+    name: str, missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    left_out = shutil.ignore_patterns("disk*", "metadata*", "acks*", "*.json")
+    logs_alone = ("metadata*", "acks*") if missing == "disk*" else ()
+    left_out = shutil.ignore_patterns(missing, "*.json", *logs_alone)
     shutil.copytree(INCIDENTS / name, tmp_path, ignore=left_out, dirs_exist_ok=True)
     down = {
         int(log.parent.name.removeprefix("broker-"))

@@ -69,8 +69,8 @@ def test_a_crash_is_told_between_the_lines_that_bound_it(incident: str) -> None:
             if isinstance(fact, ev.ReplicaStopped) and fact.reason == "process_crash":
                 last = inventory_words.moment(before[fact.replica])
                 assert m.words == (
-                    f"Broker {fact.replica} crashed between its line of {last} and this one, "
-                    "the first of its next start."
+                    f"Broker {fact.replica} crashed after its line of {last}; its next start "
+                    "begins with the line named here."
                 )
                 told_between += 1
             elif at is not None:

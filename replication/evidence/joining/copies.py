@@ -29,6 +29,9 @@ from replication.protocol.ground.model import Span, clipped, normalized
 UNSEEN_CONTENT = 1 << 31
 """The content of records that were looked for by payload and found in no copy."""
 
+# Of a slot between two lives of a process (placement.py): nearer to the first one.
+EARLY_IN_A_LIFE = 0.4
+
 # So many batches without readable records are listed one by one, of all copies together.
 _LISTED = 200
 
@@ -106,6 +109,11 @@ class Copy:
     def is_part(self) -> bool:
         """Whether the log may go on outside what is here."""
         return isinstance(self.directory, DumpedDirectory) and not self.directory.is_whole
+
+    def is_since(self, starts: int) -> bool:
+        """Whether it was made after the last of all starts of its broker that lines tell of; what
+        was seen beside a broker goes on after them."""
+        return self.read_at is not None or self.slot > starts - 1 + EARLY_IN_A_LIFE
 
     @property
     def path(self) -> str:

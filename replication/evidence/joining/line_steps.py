@@ -148,8 +148,11 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
             fact = ev.ReplicaStarted(broker, None, None, None, role.clean, role.version)
         if fact is not None:
             yield Step(line.kind, fact, line.at, source)
-    if role.stopped == "clean" and not any(c.broker == broker for c in evidence.copies):
-        # A copy tells it better: of what the broker left.
+    starts = sum(line.kind == "process_started" for line in lines)
+    if role.stopped == "clean" and not any(
+        c.broker == broker and c.is_since(starts) for c in evidence.copies
+    ):
+        # A copy from after the last start tells it better: of what the broker left.
         yield _stop(broker, lines[-1], role)
 
 

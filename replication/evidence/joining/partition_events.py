@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import floor
 
 from replication.evidence.joining.changed_settings import by_controllers
-from replication.evidence.joining.copies import Copy, in_time
+from replication.evidence.joining.copies import EARLY_IN_A_LIFE, Copy, in_time
 from replication.evidence.joining.declared_coverage import declared_coverage, is_traced
 from replication.evidence.joining.dumps_moment import earliest_place
 from replication.evidence.joining.event_order import LAST, RANKS, Entry
@@ -24,8 +24,6 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import LAST_MOMENT
 
 _AT_LAST = float("inf")
-# Of a slot between two lives of a process (placement.py): nearer to the first one.
-_EARLY_IN_A_LIFE = 0.4
 # Fetches are made each half second, and a trace has their lines.
 TRACE_GOES_ON = 1_000
 _STOPS = ("stopping", "process_signalled", "broker_shutdown_granted")
@@ -189,7 +187,7 @@ def _placed(copies: list[Copy], steps: list[Step]) -> dict[int, list[Copy]]:
             position = next(later, len(steps))
         else:
             life = floor(copy.slot)
-            before = life if copy.slot - life < _EARLY_IN_A_LIFE else life + 1
+            before = life if copy.slot - life < EARLY_IN_A_LIFE else life + 1
             position = [*starts, len(steps)][min(max(before, 0), len(starts))]
             if before < 0:
                 position = _last_load(steps[:position])
