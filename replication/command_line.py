@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import timedelta, timezone, tzinfo
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -29,11 +30,14 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As its parent; ends the process with status 2 at an option that is none."""
         words = list(sys.argv[1:] if args is None else args)
-        if self._subparsers is None:
-            flags = list(self._option_string_actions)
-            for word in words[: words.index("--") if "--" in words else None]:
+        own = words[: words.index("--") if "--" in words else None]
+        if self._subparsers is None and not {"-h", "--help"} & {*own}:
+            flags = self._option_string_actions
+            for before, word in pairwise(["", *own]):
                 name = word.partition("=")[0]
                 if name.startswith("--") and not any(flag.startswith(name) for flag in flags):
+                    if before in flags and flags[before].nargs is None:
+                        self.error(f"a value for {before} is missing")
                     self.error(f"unrecognized arguments: {name}{did_you_mean(name, flags)}")
         return super().parse_known_args(words, namespace)
 

@@ -325,6 +325,26 @@ def test_an_option_of_a_job_that_is_misspelt_is_named_before_what_is_missing(
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("call", "status", "says"),
+    [
+        (["diagnose", "--help", "--nope"], 0, "usage: replication-analyzer diagnose"),
+        (["diagnose", "--nope", "-h"], 0, "usage: replication-analyzer diagnose"),
+        (["diagnose", "--", "--help"], 2, "--help"),
+        (["whatif", "x", "--set", "--x=1"], 2, "whatif: a value for --set is missing ("),
+        (["diagnose", "x", "--strict", "--x=1"], 2, "unrecognized arguments: --x ("),
+    ],
+)
+def test_help_is_given_whatever_else_is_wrong_and_a_missing_value_is_named(
+    call: list[str], status: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        assert main(call) == status
+    except SystemExit as left:
+        assert left.code == status
+    assert says in "".join(capsys.readouterr())
+
+
 def test_an_option_that_is_misspelt_is_named_before_what_is_missing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

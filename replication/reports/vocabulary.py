@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from replication.protocol.judgement.survival import lost_sides
+
 INVARIANT_WORDS = {
     "committed_records_survive": "committed records",
     "acknowledged_records_survive": "acknowledged records",
@@ -38,12 +40,6 @@ CAUSE_WORDS = {
     "premature_high_watermark": "the high watermark passed records that a member of the ISR lacked",
     "log_dir_failure": "a log directory failed",
     "unknown": "the cause is not known",
-}
-# Of which records it is asked whether one is lost, where some record is lost in any case.
-PROMISED = {
-    "committed_records_survive": "committed record",
-    "acknowledged_records_survive": "record that a producer was told of",
-    "consumed_records_survive": "record that a consumer was given",
 }
 CONTRACT_WORDS = {
     "broken": "Kafka had promised to keep them.",
@@ -81,5 +77,5 @@ def sides(verdict: dict[str, Any]) -> tuple[str, str]:
         return "The replicas agree", "Two replicas differ"
     if not verdict["histories"].get("lost_in_both"):
         return "Nothing is lost", "A record is lost"
-    which = PROMISED[verdict["invariant"]]
-    return f"No {which} is lost", f"A {which} is lost"
+    kept, broken = lost_sides(verdict["invariant"])
+    return kept.capitalize(), broken.capitalize()

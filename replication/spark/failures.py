@@ -42,8 +42,11 @@ OUTSIDE = (
 FULL = ("No space left on device", "Disk quota exceeded")
 WRITTEN = ("--tables", "--checkpoint-dir", "--out")
 # A store that does not answer now, met where a job looks at what it was given.
-UNREACHABLE = ("Connection refused", "Connection reset", "No route to host", "timed out",
-               "does not answer", *FULL, "Read-only file system")  # fmt: skip
+UNREACHABLE = "|".join(("Connection refused", "Connection reset", "No route to host", "timed out",
+                        *FULL, "Read-only file system"))  # fmt: skip
+# How a refusal tells the system's words: behind a colon, and never within a path.
+TOLD_AWAY = re.compile(rf": [^:/]*({UNREACHABLE})|^--master \S+ does not answer")
+QUOTING = ("SessionError", "SourceError")
 # What Delta raises, which PySpark knows only in part: its conflicts are Java's own exceptions here.
 OF_DELTA = (PySparkException, Py4JJavaError)
 OUTSIDE_NUMBERS = (
@@ -136,12 +139,14 @@ def ended_by(error: Exception, job: str) -> int:
     if number is not None or isinstance(error, OSError):
         said = in_one_line(error)
         room = room_told(sys.argv) if number in (errno.ENOSPC, errno.EDQUOT) else ""
-        passes = number in OUTSIDE_NUMBERS or any(words in said for words in OUTSIDE)
+        passes = number in OUTSIDE_NUMBERS
+        if number is None or isinstance(error, DeltaError):
+            passes = passes or any(words in said for words in OUTSIDE)
         again = "; start it again when that is mended" if passes else ""
         _say(f"{job}: {said}{again}{room}", sys.stderr)
         return EXIT_TRY_AGAIN if passes else EXIT_UNUSABLE
     if type(error).__name__ in USAGE:
-        away = any(word in str(error) for word in UNREACHABLE)
+        away = _is_of_what_is_away(error)
         again = "; start it again when that is mended" if away else ""
         _say(f"{job}: {error}{again}", sys.stderr)
         return EXIT_TRY_AGAIN if away else EXIT_UNUSABLE
@@ -149,6 +154,17 @@ def ended_by(error: Exception, job: str) -> int:
     if not isinstance(error, OF_DELTA) and type(error).__name__ not in DEFECTS:
         _say("".join(traceback.format_exception(error)).rstrip(), sys.stderr)
     return failed(job, error, sys.stderr)
+
+
+def _is_of_what_is_away(error: BaseException) -> bool:
+    """Whether a refusal came of an error of the system or a library that passes, or quotes one."""
+    if type(error).__name__ in QUOTING and TOLD_AWAY.search(str(error)):
+        return True
+    cause = error.__cause__ or error.__context__
+    while cause is not None and not isinstance(cause, (OSError, DeltaError, *OF_DELTA)):
+        cause = cause.__cause__ or cause.__context__
+    said = (cause.strerror if isinstance(cause, OSError) else None) or str(cause or "")
+    return re.search(UNREACHABLE, said) is not None
 
 
 def system_number(error: BaseException) -> int | None:

@@ -154,7 +154,12 @@ class ImportJob:
         _check_places(flags.paths, out)
         # Readers of event folders pass over such names: none sees half an import.
         work = out / f"_import-{uuid.uuid4().hex}"
-        work.mkdir(parents=True)
+        try:
+            work.mkdir(parents=True)
+        except OSError as error:
+            told = OSError(f"--out {flags.out}: {error.strerror}; name a folder that can be made")
+            told.errno = error.errno
+            raise told from None
         if isinstance(work, Path):
             try:
                 return self._run(flags, out, work)

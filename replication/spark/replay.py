@@ -127,8 +127,9 @@ def why(status: int, verdicts: dict[tuple[str, str], int], held: int = 0) -> str
     """What an exit status means here: which invariants, in how many topic partitions, what is not
     decided beside a violation, and the query that shows the rest. held: events behind a gap."""
     waiting = (
-        f"; {counted(held, 'event')} behind a gap in a trace (SELECT reason FROM verdicts WHERE "
-        "reason LIKE 'trace_gap%') decided nothing"
+        f"; {counted(held, 'event')} {'was' if held == 1 else 'were'} not used, since an earlier "
+        "event of their trace is missing: SELECT reason FROM verdicts WHERE reason LIKE "
+        "'trace_gap%'"
     )
     behind = waiting if held else ""
     if status == EXIT_HOLDS:

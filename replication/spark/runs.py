@@ -203,7 +203,7 @@ def unfinished(newest: Any) -> str:
     whose = "" if newest["incident"] is None else f" of incident {newest['incident']}"
     return (
         f"the replay {newest['run']!r}{whose} has begun and has not finished, so its answers are "
-        "incomplete: repeat its command, which replaces what it has written"
+        "incomplete: unless it still runs, repeat its command, which replaces what it has written"
     )
 
 

@@ -14,6 +14,7 @@ from replication.paths import project_root
 from replication.spark.event_files import SourceError
 from replication.spark.failures import OUTSIDE_NUMBERS, ended_by, exit_status, failed
 from replication.spark.log_files import DamagedError
+from replication.spark.tables import TablesError
 
 
 def of_deltalake(words: str, number: int) -> str:
@@ -62,6 +63,25 @@ def test_a_store_that_does_not_answer_may_come_back(
         f"replay.py: s3a://bucket/tables: ConnectException: {away}; start it again when that is "
         "mended\n"
     )
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        TablesError("the table /data/No space left on device: damaged"),
+        TablesError("/data/x: Connection refused"),
+        SourceError("source folder /mnt/Read-only file system does not exist"),
+        SourceError("--source /mnt/it timed out: is a file"),
+    ],
+)
+@pytest.mark.parametrize(("cause", "status"), [(None, 2), (errno.ENOENT, 2), (errno.ENOSPC, 5)])
+def test_a_refusal_passes_by_its_cause_and_not_by_the_names_of_its_folders(
+    refusal: Exception, cause: int | None, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refusal.__cause__ = None if cause is None else OSError(cause, os.strerror(cause), "timed out")
+    assert ended_by(refusal, "replay.py") == status
+    assert ended_by(NotADirectoryError(errno.ENOTDIR, "Not a directory", str(refusal)), "x") == 2
+    assert capsys.readouterr().err.count("start it again") == (status == 5)
 
 
 def test_a_table_that_is_gone_or_damaged_is_one_line(

@@ -145,3 +145,13 @@ def test_nothing_that_is_evidence(spark: SparkSession, tmp_path: Path) -> None:
         ack_fields=None, all_producers=False, clock_bound=None,
     )  # fmt: skip
     import_artifacts.check(flags)
+
+
+def test_an_out_that_cannot_be_made_is_named_by_its_flag(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        OSError, match=f"^--out {tmp_path}/file/out: Not a directory; name a folder"
+    ):
+        run_import(spark, INCIDENTS / QUICK[0], "--out", tmp_path / "file" / "out")

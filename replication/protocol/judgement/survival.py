@@ -5,7 +5,6 @@ at one, UNKNOWN with two histories else.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
 from replication.protocol.histories.stretches import Stretch
@@ -17,26 +16,26 @@ from replication.protocol.judgement.settling import artefacts
 from replication.protocol.judgement.two_histories import TwoHistories, two_histories, words
 from replication.protocol.judgement.view import View
 
-PROMISES = (COMMITTED, ACKNOWLEDGED, CONSUMED)
 LACKS_LINES = "no history fits unless lines of a broker are missing (or misread); if they are, "
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """name: of the invariant; records: whose loss breaks it, in words."""
-
-    name: str
-    records: str
-
-    @property
-    def sides(self) -> tuple[str, str]:
-        """How two histories end, one of each kind, where both lose a record all the same."""
-        return f"no {self.records.removeprefix('a ')} is lost", f"{self.records} is lost"
+# What a record had been, by the promise that its loss breaks.
+PROMISED = {
+    COMMITTED: "committed",
+    ACKNOWLEDGED: "acknowledged",
+    CONSUMED: "given to a consumer",
+}
 
 
-def judge_promise(view: View, promise: Promise, rows: list[Loss]) -> Verdict:
-    """The verdict on one promise. rows: the ledger's rows that break it."""
-    name, fates = promise.name, view.fates
+def lost_sides(name: str) -> tuple[str, str]:
+    """How two histories end, one of each kind, where both lose a record all the same."""
+    lost = "the lost record had"
+    return f"{lost} not been {PROMISED[name]}", f"{lost} been {PROMISED[name]}"
+
+
+def judge_promise(view: View, name: str, rows: list[Loss]) -> Verdict:
+    """The verdict on one promise, by its name. rows: the ledger's rows that break it."""
+    fates = view.fates
     if view.state.settings.deleted:
         return holds(name, "the topic was deleted, and its records with it")
     broken = fates.broken(name)
@@ -45,7 +44,7 @@ def judge_promise(view: View, promise: Promise, rows: list[Loss]) -> Verdict:
         verdict = violated(name, findings)
         verdict.assuming = min((sorted(a) for _, a in broken), key=lambda a: (len(a), a))
         if fates.undecided(name):
-            verdict.add_open(_open_promise(view, promise))
+            verdict.add_open(_open_promise(view, name))
         return verdict
     if not fates.undecided(name):
         not_known = unknown_log(view)
@@ -54,21 +53,21 @@ def judge_promise(view: View, promise: Promise, rows: list[Loss]) -> Verdict:
         missing = unplaced(view.gaps)
         if missing and name in (COMMITTED, ACKNOWLEDGED):
             return unknown(name, f"not all of the evidence is here: {missing}", [missing])
-        verdict = holds(name, f"no history that fits the evidence loses {promise.records}")
+        lost = f"a record that had been {PROMISED[name]}"
+        verdict = holds(name, f"no history that fits the evidence loses {lost}")
         verdict.assuming = sorted(fates.assumed_to_hold(name))
         return verdict
-    return _open_promise(view, promise)
+    return _open_promise(view, name)
 
 
-def _open_promise(view: View, promise: Promise) -> Verdict:
+def _open_promise(view: View, name: str) -> Verdict:
     """UNKNOWN, by a run at which some history loses nothing at all. Where there is none, every
     history loses a record, and which promise it breaks is the question."""
-    name = promise.name
-    lost = {id(fate) for each in PROMISES for fate, _ in view.fates.broken(each)}
+    lost = {id(fate) for each in PROMISED for fate, _ in view.fates.broken(each)}
     stretches = [fate.stretch for fate in view.fates.undecided(name) if id(fate) not in lost]
     if stretches:
         return open_verdict(view, name, "the record is kept", "it is lost", stretches)
-    verdict = open_verdict(view, name, *promise.sides)
+    verdict = open_verdict(view, name, *lost_sides(name))
     if verdict.histories is not None:
         verdict.histories["lost_in_both"] = True
     return verdict

@@ -108,7 +108,7 @@ def words(told: Told) -> str:
         "committed_late": f"{told.record} is below the high watermark of {leader}, "
         "which another had replaced by then",
         "missed": f"{who} begins to lead without {told.record}",
-        "disk": f"a disk loses {told.record}; no line of its broker shows the loss",
+        "disk": f"a disk loses {told.record}; no line reports the loss itself",
         "answered": f"a producer gets an answer for {told.record}, and no evidence shows that",
         "consumed": f"a consumer is given {told.record}, and no evidence shows that",
         "ends_with": f"{who} leads next and has {told.record}",

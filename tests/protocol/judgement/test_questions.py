@@ -27,7 +27,7 @@ from replication.protocol.judgement.questions import (
     QUESTIONS,
     differ,
 )
-from replication.protocol.judgement.survival import Promise, judge_promise
+from replication.protocol.judgement.survival import judge_promise
 from replication.protocol.judgement.two_histories import two_histories, words
 from replication.protocol.judgement.view import view_of
 from tests.protocol.judgement.told import copy, elected, event, given, told, verdict
@@ -95,7 +95,7 @@ def test_two_histories_of_a_run_part_somewhere() -> None:
     (fate, *_) = view.fates.undecided(COMMITTED)
     kept, broken = two_histories(fate.stretch, COMMITTED).parts
     assert [words(t) for t in kept] != [words(t) for t in broken]
-    verdict = judge_promise(view, Promise(COMMITTED, "a committed record"), [])
+    verdict = judge_promise(view, COMMITTED, [])
     assert verdict.verdict == "UNKNOWN"
     assert verdict.histories is not None
 

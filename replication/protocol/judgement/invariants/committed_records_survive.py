@@ -2,11 +2,11 @@
 
 from replication.protocol.ground.verdict import Verdict
 from replication.protocol.judgement.questions import COMMITTED as NAME
-from replication.protocol.judgement.survival import Promise, judge_promise
+from replication.protocol.judgement.survival import judge_promise
 from replication.protocol.judgement.view import View
 
 
 def judge(view: View) -> Verdict:
     """By the histories: a record below a valid leader's high watermark that a later one lacks."""
     rows = [x for x in view.losses if x.was_committed]
-    return judge_promise(view, Promise(NAME, "a committed record"), rows)
+    return judge_promise(view, NAME, rows)

@@ -3,7 +3,7 @@
 from replication.protocol.ground.verdict import Verdict, holds, unknown
 from replication.protocol.judgement.questions import CONSUMED as NAME
 from replication.protocol.judgement.settling import CONSUMPTIONS
-from replication.protocol.judgement.survival import Promise, judge_promise
+from replication.protocol.judgement.survival import judge_promise
 from replication.protocol.judgement.view import View
 
 
@@ -14,4 +14,4 @@ def judge(view: View) -> Verdict:
     if not view.supplied("consumptions"):
         return unknown(NAME, "no consumption log was handed over", [CONSUMPTIONS], missing=True)
     rows = [x for x in view.losses if any(p.how == "consumed" for p in x.promises)]
-    return judge_promise(view, Promise(NAME, "a record that a consumer was given"), rows)
+    return judge_promise(view, NAME, rows)
