@@ -123,7 +123,7 @@ def test_a_dump_gives_the_loss_and_where_its_proof_stands(tmp_path: Path) -> Non
     assert (loss["first_offset"], loss["end_offset"], loss["status"]) == (20, 25, "lost")
     assert any(s["path"].endswith("dump.txt") for f in answer.findings for s in f["source"])
     replica = answer.partition["replicas"][0]
-    assert (replica["log_start_offset"], replica["stopped"]) == (0, None)
+    assert (replica["log_start_offset"], replica["stopped"]) == (0, True)  # Its log ends so.
 
 
 def test_a_dump_shows_what_diverged() -> None:

@@ -98,7 +98,9 @@ def test_a_table_that_is_gone_or_damaged_is_one_line(
 def test_ctrl_c_is_one_line_whatever_fails_on_the_way_out(
     then: Exception | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The JVM has got it, too: the job's last calls meet one that is ending."""
+    """The JVM has got it, too: the job's last calls meet one that is ending. Whoever starts tests in
+    the background has them ignore the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def main(argv: list[str]) -> int:
         try:
@@ -108,7 +110,10 @@ def test_ctrl_c_is_one_line_whatever_fails_on_the_way_out(
             if then is not None:
                 raise then
 
-    assert exit_status(main, ["jobs/replay.py"]) == 130
+    try:
+        assert exit_status(main, ["jobs/replay.py"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert capsys.readouterr().err == "replay.py: interrupted before it had finished\n"
 
 
