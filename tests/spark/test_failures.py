@@ -98,8 +98,8 @@ def test_a_table_that_is_gone_or_damaged_is_one_line(
 def test_ctrl_c_is_one_line_whatever_fails_on_the_way_out(
     then: Exception | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The JVM has got it, too: the job's last calls meet one that is ending. Whoever starts tests in
-    the background has them ignore the signal."""
+    """The JVM has got it, too: the job's last calls meet one that is ending. Tests that are
+    started in the background of a shell ignore the signal."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def main(argv: list[str]) -> int:
