@@ -29,8 +29,11 @@ def leaderless_in(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         p
         for p in answer["partitions"]
-        if p["elections"]
-        and (has_stopped(p, p["leader"]) if p["leader"] is not None else not _leads_still(p))
+        if (
+            has_stopped(p, p["leader"])
+            if p["leader"] is not None
+            else p["elections"] and not _leads_still(p)
+        )
     ]
 
 
