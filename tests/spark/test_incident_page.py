@@ -25,8 +25,6 @@ def without_evidence(text: str) -> str:
     head, _, rest = text.partition("<section id=evidence>")
     assert rest
     shown = head + rest.partition("</section>")[2]
-    # Where the records are is told by the evidence, which the tables do not have.
-    text = re.sub(r"(Whose it was, to send it again|Which copies still have it): [^<]*", "", text)
     return re.sub(r'<section id="inventory">.*?</section>', "", shown, flags=re.DOTALL)
 
 
