@@ -87,10 +87,7 @@ def do_now(answer: dict[str, Any]) -> list[str]:
         if owned and not kept_somewhere:
             how = _whose(lost, owned)
         elif holds_no_record(answer):
-            how = (
-                "call `trace` with the evidence that the events were imported from; a dump of "
-                "events holds no records"
-            )
+            how = "call `trace` with the evidence that the events came from: events hold no records"
         lines.append(f"{what}: {how}")
     if decide:
         what = "The plan, whom to start first" if leaderless else "Whether another is to lead"
@@ -99,8 +96,8 @@ def do_now(answer: dict[str, Any]) -> list[str]:
 
 
 def holds_no_record(answer: dict[str, Any]) -> bool:
-    """Whether all that was handed over are dumps of events."""
-    given = answer.get("inventory", {})
+    """Whether all that was handed over are dumps of events, or tables made of events."""
+    given = answer.get("inventory", {"files": [{"kind": DUMP}]})
     return not given.get("brokers") and {f["kind"] for f in given.get("files", ())} == {DUMP}
 
 
