@@ -199,7 +199,7 @@ def _with_what_is_not_shown(r: Result, sums: Sums) -> Result:
 def _accepted(r: Result, accepted: Mapping[str, Acceptance]) -> Iterator[str]:
     """Which rows fail nothing since somebody accepts their finding."""
     for finding, rows in r.accepted.items():
-        some = "at least " if rows >= LISTED else ""
+        some = "at least " if r.allowed > LISTED else ""
         more = " more" if r.failing else ""
         yield f"{some}{counted(rows, 'row')}{more} {WOULD_FAIL} {accepted[finding]}"
 

@@ -1,8 +1,9 @@
 """Sends that the leader's log does not have and of which no producer was promised anything.
 
-Those are sends with acks=0, and those without an answer: the ledger names none of them, and whoever
-sends lost records again may send these, too. Only where the client's log names its records, and a
-copy of the leader's log is at hand whole, was read, and is late enough to show that it lacks them.
+Those are sends with acks=0, and those without an answer, but for records that the ledger names:
+whoever sends lost records again may send these, too. Only where the client's log names its records,
+and a copy of the leader's log is at hand whole, was read, and is late enough to show that it lacks
+them.
 """
 
 from collections import Counter

@@ -160,14 +160,18 @@ def rows_of(frame: DataFrame, table: str, writer: Writer, micro_batch_id: int) -
     )
 
 
-def verdicts_of(outcome: Outcome, writer: Writer) -> dict[tuple[str, str], int]:
-    """(invariant, verdict) -> how many topic partitions."""
+def verdicts_of(outcome: Outcome, writer: Writer) -> tuple[dict[tuple[str, str], int], list[str]]:
+    """(invariant, verdict) -> how many topic partitions; the assumptions that any of them takes."""
     few = outcome.few.get("verdicts")
     if few is not None:
-        return dict(Counter((row["invariant"], row["verdict"]) for _, row in few))
+        taken = {name for _, row in few for name in row["assuming"] or ()}
+        return dict(Counter((row["invariant"], row["verdict"]) for _, row in few)), sorted(taken)
     rows = rows_of(outcome.frame, "verdicts", writer, 0)
-    counted = rows.groupBy("invariant", "verdict").count().collect()
-    return {(row["invariant"], row["verdict"]): row["count"] for row in counted}
+    counted = rows.groupBy("invariant", "verdict").agg(
+        F.count("*").alias("count"), F.flatten(F.collect_set("assuming")).alias("assuming")
+    ).collect()  # fmt: skip
+    taken = {name for row in counted for name in row["assuming"]}
+    return {(row["invariant"], row["verdict"]): row["count"] for row in counted}, sorted(taken)
 
 
 def write(

@@ -41,11 +41,11 @@ OUTSIDE = (
 # Which folder of several lies on the full disk nothing tells: so the room in each is told.
 FULL = ("No space left on device", "Disk quota exceeded")
 WRITTEN = ("--tables", "--checkpoint-dir", "--out")
-# A store that does not answer now, met where a job looks at what it was given.
-UNREACHABLE = "|".join(("Connection refused", "Connection reset", "No route to host", "timed out",
+# What passes, or somebody mends, where a job looks at what it was given.
+PASSES = "|".join(("Connection refused", "Connection reset", "No route to host", "timed out",
                         *FULL, "Read-only file system"))  # fmt: skip
 # How a refusal tells the system's words: behind a colon, and never within a path.
-TOLD_AWAY = re.compile(rf": [^:/]*({UNREACHABLE})|^--master \S+ does not answer")
+TOLD_AWAY = re.compile(rf": [^:/]*({PASSES})|^--master \S+ does not answer")
 QUOTING = ("SessionError", "SourceError")
 # What Delta raises, which PySpark knows only in part: its conflicts are Java's own exceptions here.
 OF_DELTA = (PySparkException, Py4JJavaError)
@@ -164,7 +164,7 @@ def _is_of_what_is_away(error: BaseException) -> bool:
     while cause is not None and not isinstance(cause, (OSError, DeltaError, *OF_DELTA)):
         cause = cause.__cause__ or cause.__context__
     said = (cause.strerror if isinstance(cause, OSError) else None) or str(cause or "")
-    return re.search(UNREACHABLE, said) is not None
+    return re.search(PASSES, said) is not None
 
 
 def system_number(error: BaseException) -> int | None:

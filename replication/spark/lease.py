@@ -127,10 +127,15 @@ class CheckpointLock:
             self._file.seek(0)
             text = self._file.read()
             self._file.close()
+            self._file = None
             raise LockedError(
                 f"{self.folder} is in use by another {self.of} ({_named_by(text)}): stop that one, "
                 f"or give this one {self.instead}"
             ) from None
+        if not path.exists() or not os.path.samestat(os.fstat(self._file.fileno()), path.stat()):
+            # Who had it has just ended, and taken the file along: a lock on that keeps nobody out.
+            self._file.close()
+            return self.take()
         self._file.truncate(0)
         self._file.write(json.dumps(_this_process()))
         self._file.flush()
@@ -139,8 +144,8 @@ class CheckpointLock:
         """Lets others in. A folder that was made for the lock, and got no more, goes with it."""
         if self._file is None:
             return
-        if self._made and [path.name for path in self.folder.iterdir()] == ["lock"]:
-            with suppress(OSError):
+        with suppress(OSError):
+            if self._made and [path.name for path in self.folder.iterdir()] == ["lock"]:
                 (self.folder / "lock").unlink()
                 self.folder.rmdir()
         self._file.close()

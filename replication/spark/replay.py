@@ -4,6 +4,7 @@ import argparse
 import time
 import uuid
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,9 +94,8 @@ def main(argv: list[str]) -> int:
         slices = slices or slices_of(source.absolute())
         verdicts = job.run(slices, flags.new_run, flags.keep_events)
         status = exit_status(verdicts, flags.strict)
-        progress.say(
-            "; ".join(part for part in (why(status, verdicts, job.held), job.left_out) if part)
-        )
+        ended = why(status, verdicts, job.held, job.assumed)
+        progress.say("; ".join(part for part in (ended, job.left_out) if part))
         return status
     finally:
         spark.stop()
@@ -123,15 +123,22 @@ def exit_status(verdicts: dict[tuple[str, str], int], strict: bool) -> int:
     return EXIT_HOLDS
 
 
-def why(status: int, verdicts: dict[tuple[str, str], int], held: int = 0) -> str:
+def why(
+    status: int, verdicts: dict[tuple[str, str], int], held: int = 0, assumed: Sequence[str] = ()
+) -> str:
     """What an exit status means here: which invariants, in how many topic partitions, what is not
-    decided beside a violation, and the query that shows the rest. held: events behind a gap."""
+    decided beside a violation, and the query that shows the rest. held: events behind a gap.
+    assumed: what verdicts take for granted."""
     waiting = (
         f"; {counted(held, 'event')} {'was' if held == 1 else 'were'} not used, since an earlier "
         "event of their trace is missing: SELECT reason FROM verdicts WHERE reason LIKE "
         "'trace_gap%'"
     )
-    behind = waiting if held else ""
+    granted = (
+        f"; taken for granted: {', '.join(assumed)} (SELECT invariant, verdict, assuming FROM "
+        "verdicts; replication-analyzer explain NAME)"
+    )
+    behind = (granted if assumed else "") + (waiting if held else "")
     if status == EXIT_HOLDS:
         return f"exit status 0: nothing is violated{behind}"
     if not verdicts:
@@ -175,6 +182,8 @@ class ReplayJob:
     left_out: str = ""
     # How many events wait behind a missing one.
     held: int = 0
+    # What some verdict takes for granted.
+    assumed: list[str] = field(default_factory=list)
 
     def run(
         self, slices: list[Slice], new_run: str | None, keep_events: bool
@@ -291,7 +300,7 @@ class ReplayJob:
         threads = self.settings.write_threads
         afresh = run.number > 0
         answer_tables.write(store, answers.outcome, writer, 0, threads, afresh)
-        answers.verdicts = answer_tables.verdicts_of(answers.outcome, writer)
+        answers.verdicts, self.assumed = answer_tables.verdicts_of(answers.outcome, writer)
 
 
 @dataclass

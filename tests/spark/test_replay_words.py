@@ -42,3 +42,10 @@ def test_events_that_wait_behind_a_gap_are_told_with_each_status(verdict: str) -
         in told
     )
     assert "earlier event" not in why(exit_status(verdicts, strict=False), verdicts)
+
+
+@pytest.mark.parametrize("verdict", ["HOLDS", "VIOLATED", "UNKNOWN"])
+def test_what_is_taken_for_granted_is_told_with_each_status(verdict: str) -> None:
+    verdicts = {(COMMITTED, verdict): 1}
+    told = why(exit_status(verdicts, strict=False), verdicts, assumed=["disks_keep"])
+    assert "; taken for granted: disks_keep (SELECT invariant, verdict, assuming" in told
