@@ -29,8 +29,8 @@ LAST_IN_ISR = (
 )
 NOBODY_SAYS = "No file and no flag says these, so the release's defaults are taken"
 SOME_SAY = (
-    "The files of other brokers say these, those of {} do not (or are missing), so the release's "
-    "defaults count, which protect least"
+    "The files of other brokers say these, those of {} do not (or are missing), so of those the "
+    "release's defaults are taken"
 )
 # What the last replica in the ISR may lose its records by.
 OF_A_DISK = {"power_of_one", "one_disk", "directory_deleted"}

@@ -178,7 +178,7 @@ def _unclean_by_id(who: str, f: Fields) -> str:
 def _high_watermark_fell(who: str, f: Fields) -> str:
     return (
         f"{who}'s high watermark fell from {f['from_high_watermark']} to {f['to_high_watermark']}: "
-        "if it was a follower then, nothing is wrong; of a leader it must not fall"
+        "if it was a follower then, nothing is wrong; if it led then, this must not happen"
     )
 
 

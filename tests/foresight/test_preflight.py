@@ -266,7 +266,7 @@ def test_brokers_whose_files_are_missing_are_named_and_a_topic_is_counted_once(
     assert "No file and no flag says these, so the release's defaults are taken: controller" in said
     (line,) = [each for each in said.splitlines() if "of other brokers" in each]
     assert "those of 2, 3 do not (or are missing)" in line
-    assert "which protect least: min.insync.replicas 1." in line
+    assert "so of those the release's defaults are taken: min.insync.replicas 1." in line
     assert "--entity-name 2`" in line
     assert main([*call, "--format", "json"]) == 1
     for profile in json.loads(capsys.readouterr().out)["profiles"]:

@@ -515,5 +515,5 @@ def test_a_high_watermark_that_fell_is_judged_in_one_reading() -> None:
     row = {"kind": "high_watermark_regressed", "broker": 2, "fields": fields}
     assert sentence(row) == (
         "broker 2's high watermark fell from 9 to 7: if it was a follower then, nothing is wrong; "
-        "of a leader it must not fall"
+        "if it led then, this must not happen"
     )
