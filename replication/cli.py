@@ -240,6 +240,14 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
     return diagnosis
 
 
+def _read_partitions(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagnosis:
+    """As _read; Unusable where the evidence names no partition to answer of."""
+    diagnosis = _read(arguments, keep_events=keep_events)
+    if not diagnosis.folded:
+        raise Unusable(diagnosis.imported.nothing(frozenset()))
+    return diagnosis
+
+
 def _print_late_notes(imported: Import) -> None:
     """What only came to light while the events of the partitions were made."""
     for _, notes in sorted(imported.late_notes.items()):
@@ -520,7 +528,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    diagnosis = _read(arguments, keep_events=True)
+    diagnosis = _read_partitions(arguments, keep_events=True)
     topic, _, number = arguments.topic_partition.rpartition("-")
     if not topic or not number.isdigit():
         raise Unusable(f"--topic-partition {arguments.topic_partition}: expected TOPIC-NUMBER")
@@ -564,7 +572,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     near = did_you_mean(word, explained_words.words())
     if near and not arguments.paths:
         raise Unusable(f"{word}: no word that is explained{near}; a finding needs a PATH")
-    diagnosis = _read(arguments)
+    diagnosis = _read_partitions(arguments)
     for finding in diagnosis.answer["findings"]:
         if finding["finding_id"].startswith(arguments.finding_id):
             names = ("cluster_id", "topic", "topic_id", "partition")
@@ -589,7 +597,7 @@ def _recover(arguments: argparse.Namespace) -> int:
         if produce_command.is_only_produced(arguments):
             return produce_command.run(arguments)
         refuse_early(arguments.out, arguments.paths)
-        diagnosis = _read(arguments)
+        diagnosis = _read_partitions(arguments)
         status = recovery.run(
             arguments, diagnosis.imported, diagnosis.folded, diagnosis.answer, began
         )
@@ -604,7 +612,7 @@ def _trace(arguments: argparse.Namespace) -> int:
     began = time.time_ns()
     try:
         wanted = trace_command.asked(arguments)
-        diagnosis = _read(arguments)
+        diagnosis = _read_partitions(arguments)
         return trace_command.run(
             arguments, wanted, diagnosis.imported, diagnosis.folded, diagnosis.answer, began
         )
@@ -613,7 +621,7 @@ def _trace(arguments: argparse.Namespace) -> int:
 
 
 def _groups(arguments: argparse.Namespace) -> int:
-    diagnosis = _read(arguments)
+    diagnosis = _read_partitions(arguments)
     return groups_command.run(arguments, diagnosis.imported, diagnosis.folded, diagnosis.answer)
 
 
@@ -622,7 +630,7 @@ def _decide(arguments: argparse.Namespace) -> int:
         return decisions.go_on(arguments)
     if arguments.passed:
         raise Unusable("--passed goes with --state FILE and without evidence")
-    diagnosis = _read(arguments)
+    diagnosis = _read_partitions(arguments)
     fenced = fenced_in(diagnosis.imported)
     return decisions.run(arguments, diagnosis.folded, diagnosis.answer["incident"], fenced)
 
@@ -645,7 +653,7 @@ def _whatif(arguments: argparse.Namespace) -> int:
     if not asked:
         arguments.report, arguments.strict = None, False
         return _diagnose(arguments)
-    diagnosis = _read(arguments, keep_events=True)
+    diagnosis = _read_partitions(arguments, keep_events=True)
     events: dict[Identity, list[Event]] = {}
     for event in diagnosis.events:
         events.setdefault(identity_of(event), []).append(event)

@@ -22,7 +22,20 @@ LOST = INCIDENTS / "unclean_election__4.1.1"
 LOG = (LOST / "broker-2" / "server.log").read_text()
 
 
-@pytest.mark.parametrize("command", ["diagnose", "import"])
+OF_PARTITIONS = [
+    "diagnose PATH",
+    "import PATH --out OUT",
+    "show PATH --topic-partition t-0",
+    "explain 13ff94368ca89895 PATH",
+    "recover PATH --out OUT",
+    "trace PATH --offset t-0:7",
+    "groups PATH",
+    "decide PATH",
+    "whatif PATH --set min.insync.replicas=2",
+]
+
+
+@pytest.mark.parametrize("call", OF_PARTITIONS)
 @pytest.mark.parametrize(
     ("files", "words"),
     [
@@ -33,7 +46,7 @@ LOG = (LOST / "broker-2" / "server.log").read_text()
     ids=["an empty folder", "junk lines", "a log cut before any partition"],
 )
 def test_what_is_no_evidence_is_refused_in_one_line(
-    command: str,
+    call: str,
     files: dict[str, str],
     words: str,
     tmp_path: Path,
@@ -43,8 +56,8 @@ def test_what_is_no_evidence_is_refused_in_one_line(
     evidence.mkdir()
     for name, text in files.items():
         (evidence / name).write_text(text)
-    more = ["--out", str(out)] if command == "import" else []
-    assert main([command, str(evidence), *more]) == 2
+    places = {"PATH": str(evidence), "OUT": str(out)}
+    assert main([places.get(word, word) for word in call.split()]) == 2
     said = capsys.readouterr()
     assert words in said.err
     assert said.err.count("\n") == 1
