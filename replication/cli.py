@@ -542,6 +542,8 @@ def _show(arguments: argparse.Namespace) -> int:
             for e in diagnosis.events
             if (e.cluster_id, e.topic, e.topic_id, e.partition) == folded.identity
         ]
+        if len(chosen) > 1:
+            print(f"Topic id {folded.identity[2] or 'not known'}:")
         print(words_of_moment(events, folded, arguments.at))
     return 0
 
@@ -657,8 +659,7 @@ def _whatif(arguments: argparse.Namespace) -> int:
     events: dict[Identity, list[Event]] = {}
     for event in diagnosis.events:
         events.setdefault(identity_of(event), []).append(event)
-    losses = diagnosis.answer["losses"]
-    return whatif_command.run(arguments, asked, losses, lambda identity: events[identity])
+    return whatif_command.run(arguments, asked, diagnosis.answer, lambda i: events[i])
 
 
 def _drill(arguments: argparse.Namespace) -> int:

@@ -65,6 +65,45 @@ def test_what_is_no_evidence_is_refused_in_one_line(
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("diagnose PATH", "CANNOT TELL whether anything is lost in 1 of 1 partition"),
+        ("decide PATH", "CANNOT TELL of 1 partition"),
+        ("recover PATH --out OUT", "More may be lost than the ledger names in t-0"),
+        ("groups PATH", "CANNOT TELL whether anything more is lost in 1 partition"),
+        ("whatif PATH --set min.insync.replicas=2", "No loss is known, so none is told otherwise."),
+    ],
+)
+def test_where_nothing_is_decided_no_command_says_that_nothing_is_lost(
+    call: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each ends with 3; the last three ended with 0."""
+    places = {"PATH": str(told_alone(tmp_path)), "OUT": str(tmp_path / "out")}
+    assert main([places.get(word, word) for word in call.split()]) == 3
+    assert words in capsys.readouterr().out
+
+
+def test_what_is_not_known_is_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evidence = str(told_alone(tmp_path))
+    assert main(["show", evidence, "--topic-partition", "t-0"]) == 0
+    assert capsys.readouterr().out == (
+        "t-0 at the end: leader not known, leader epoch not known, ISR not known\n"
+        "No replica's log is known: no log directory and no line tells of one.\n"
+    )
+    assert main(["trace", evidence, "--offset", "t-0:1"]) == 1
+    assert "No copy of a log of t-0 is in this evidence" in capsys.readouterr().out
+
+
+def told_alone(folder: Path) -> Path:
+    """What a client was told of one partition, and nothing else."""
+    told = {"client": "p", "topic": "t", "partition": 0, "offset": 0, "acks": "all"}
+    row = {**told, "status": "acked", "ts": "2026-01-01T00:00:00Z"}
+    path = folder / "acks.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    return path
+
+
 def test_a_topic_that_is_not_there_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

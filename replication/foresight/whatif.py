@@ -213,8 +213,11 @@ def _is_lost(telling: Telling, script: Script, loss: Loss) -> bool:
     return _fate(telling, script, loss) != "kept"
 
 
-def as_json(partitions: list[tuple[Loss, list[Loss], list[Column]]]) -> dict[str, Any]:
-    """The whole answer: a row for each loss, under each intervention."""
+def as_json(
+    partitions: list[tuple[Loss, list[Loss], list[Column]]], undecided: int
+) -> dict[str, Any]:
+    """The whole answer: a row for each loss, under each intervention. undecided: in how many
+    partitions it is not decided whether anything (more) is lost."""
     rows = []
     for identity, losses, columns in partitions:
         for number, loss in enumerate(losses):
@@ -229,7 +232,11 @@ def as_json(partitions: list[tuple[Loss, list[Loss], list[Column]]]) -> dict[str
                     "if": [_cell(column, column.verdicts[number]) for column in columns],
                 }
             )
-    return {"format_version": FORMAT_VERSION, "losses": rows}
+    return {
+        "format_version": FORMAT_VERSION,
+        "losses": rows,
+        "partitions_undecided": undecided,
+    }
 
 
 def _cell(column: Column, verdict: Verdict) -> dict[str, Any]:
@@ -249,9 +256,10 @@ def _cell(column: Column, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def exit_status(partitions: list[tuple[Loss, list[Loss], list[Column]]]) -> int:
-    """0 each loss is none under some intervention; 1 one is under all; 3 one could not be told."""
-    status = ALL_SAVED
+def exit_status(partitions: list[tuple[Loss, list[Loss], list[Column]]], undecided: int) -> int:
+    """0 each loss is none under some intervention; 1 one is under all; 3 one could not be told, or
+    there may be more in so many undecided partitions."""
+    status = SOME_NOT_TOLD if undecided else ALL_SAVED
     for _, losses, columns in partitions:
         for number in range(len(losses)):
             answers = {column.verdicts[number].answer for column in columns}

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from replication import progress
@@ -12,6 +12,7 @@ from replication.foresight.whatif import as_json, ask, exit_status
 from replication.foresight.whatif_words import text
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
+from replication.reports.headline import partitions_undecided
 from replication.reports.safe_text import plain_json, plain_values
 
 IDENTITY = ("cluster_id", "topic", "topic_id", "partition")
@@ -46,13 +47,14 @@ def interventions(options: argparse.Namespace) -> list[Intervention]:
 def run(
     options: argparse.Namespace,
     asked: list[Intervention],
-    losses: Sequence[dict[str, Any]],
+    diagnosed: dict[str, Any],
     events_of: Callable[[Identity], list[Event]],
 ) -> int:
     """Exit status: 0 each loss is none under some --set, 1 one is lost or may be under each of
-    them, 3 one could not be told again. losses: the rows of the ledger."""
+    them, 3 one could not be told again, or it is not decided what is lost. diagnosed: the answer
+    of `diagnose`."""
     by_partition: dict[Identity, list[dict[str, Any]]] = {}
-    for row in losses:
+    for row in diagnosed["losses"]:
         if row["status"] != "recovered":
             identity = tuple("" if row[n] is None else row[n] for n in IDENTITY)
             by_partition.setdefault(identity, []).append(row)  # type: ignore[arg-type]
@@ -61,9 +63,10 @@ def run(
         ({n: rows[0][n] for n in IDENTITY}, rows, ask(events_of(identity), rows, asked))
         for identity, rows in progress.steps(sorted(by_partition.items()), "partitions told again")
     ]
-    answer = as_json(found)
+    undecided = partitions_undecided(diagnosed)
+    answer = as_json(found, undecided)
     if options.format == "json":
         print(plain_json(json.dumps(answer, sort_keys=True, indent=2, ensure_ascii=False)))
     else:
         print(text(plain_values(answer)), end="")
-    return exit_status(found)
+    return exit_status(found, undecided)

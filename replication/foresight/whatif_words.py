@@ -22,9 +22,21 @@ MOST_STEPS = 12
 
 def text(answer: dict[str, Any]) -> str:
     """The answer of `whatif --format text`."""
-    rows = answer["losses"]
+    told, undecided = _of_losses(answer["losses"]), answer["partitions_undecided"]
+    if not undecided:
+        return told or "Nothing was lost, so nothing is to be told otherwise.\n"
+    more = " more" if told else ""
+    told = f"{told}\n" if told else "No loss is known, so none is told otherwise.\n"
+    return (
+        f"{told}CANNOT TELL whether anything{more} is lost in {counted(undecided, 'partition')}: "
+        "`diagnose` says what would decide it.\n"
+    )
+
+
+def _of_losses(rows: list[dict[str, Any]]) -> str:
+    """The table of the losses and what each intervention costs; empty where there are none."""
     if not rows:
-        return "Nothing was lost, so nothing is to be told otherwise.\n"
+        return ""
     if not any(_is_told(cell) for row in rows for cell in row["if"]):
         return _nothing_told(rows)
     interventions = [cell["set"] for cell in rows[0]["if"]]

@@ -29,13 +29,12 @@ from replication.recovery.sightings import CUT
 from replication.recovery.unpromised import UNPROMISED, unpromised_words
 from replication.reports.do_now import no_keys
 from replication.reports.event_words import offset_range
-from replication.reports.headline import is_open
+from replication.reports.headline import undecided
 from replication.reports.inventory_words import counted
 from replication.reports.safe_text import plain
 from replication.reports.words import with_paths
 
-ALL_HAD, NOT_ALL_HAD = 0, 1
-DECIDING = ("committed_records_survive", "acknowledged_records_survive")
+ALL_HAD, NOT_ALL_HAD, MORE_MAY_BE_LOST = 0, 1, 3
 MOST_RANGES = 20
 WORDS = {
     RECOVERED: "recovered",
@@ -66,7 +65,8 @@ def run(
 ) -> int:
     """began: when reading the evidence did, ns since the Unix epoch.
 
-    Exit status: 0 all that the ledger names was had, 1 not all of it (or not surely).
+    Exit status: 0 all that is lost was had, 1 not all that the ledger names (or not surely), 3 all
+    of that, and it is not decided whether more is lost.
 
     Raises folder.NotUsable.
     """
@@ -77,8 +77,9 @@ def run(
     print(with_paths(text, list(map(str, options.paths))), end="")
     for note in result.notes:
         print(f"note: {plain(note)}", file=sys.stderr)
-    lacking = result.became[NOT_HAD] + result.became[HELD_BACK]
-    return NOT_ALL_HAD if lacking else ALL_HAD
+    if result.became[NOT_HAD] + result.became[HELD_BACK]:
+        return NOT_ALL_HAD
+    return MORE_MAY_BE_LOST if undecided(answer) else ALL_HAD
 
 
 def recover(
@@ -156,13 +157,7 @@ def _lines(result: Recovery, answer: dict[str, Any], folder: Path) -> Iterator[s
     if result.transactions:
         hurt = counted(result.transactions, "transaction")
         yield f"Hurt: {hurt}; affected_transactions.jsonl says how."
-    unknown = sorted(
-        {
-            f"{v['topic']}-{v['partition']}"
-            for v in answer["verdicts"]
-            if is_open(v) and v["invariant"] in DECIDING
-        }
-    )
+    unknown = sorted({f"{v['topic']}-{v['partition']}" for v in undecided(answer)})
     if unknown:
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
         yield (

@@ -183,8 +183,19 @@ def nothing_found(imported: Import, wanted: Asked) -> Iterator[str]:
             "none names an offset, or a payload_id that a copy has: nothing tells which records "
             f"are its own (acks=0 asks for no answer). Ask {wanted.client} for the keys it sent."
         )
-    copies = [copy for p in imported.partitions for copy in p.copies]
-    if not wanted.by_lines() and len(with_records(copies)) < max(len(copies), 1):
+    if wanted.by_lines():
+        return
+    at = None if wanted.where is None else wanted.where[:2]
+    copies = [
+        copy
+        for p in imported.partitions
+        if at in (None, (p.topic, p.partition))
+        for copy in p.copies
+    ]
+    if not copies:
+        whose = "" if at is None else f" of {at[0]}-{at[1]}"
+        yield f"No copy of a log{whose} is in this evidence: hand over the log directories."
+    elif wanted.key is not None and len(with_records(copies)) < len(copies):
         yield "Digests and dumps without payloads show no keys: hand over the log directories."
 
 

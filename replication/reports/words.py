@@ -10,7 +10,7 @@ from typing import Any
 from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground import picture
 from replication.protocol.ground.model import joined_ranges
-from replication.protocol.ground.topic_partition import State
+from replication.protocol.ground.topic_partition import Registration, State
 from replication.reports.assumption_words import granted_text
 from replication.reports.do_now import GONE, do_now_text, leaderless_in, sends_to_decide
 from replication.reports.evidence_lines import Quotes, read_lines
@@ -338,11 +338,7 @@ def draw(state: State, at: int | None) -> str:
     """The replicas' logs of one partition's state, in the drawing that scenarios use too."""
     registration = state.registration
     when = "at the end" if at is None else f"after event {at}"
-    isr = ",".join(str(r) for r in registration.isr or ())
-    head = (
-        f"{plain(state.topic)}-{state.partition} {when}: leader {registration.leader}, "
-        f"leader epoch {registration.leader_epoch}, ISR {isr}"
-    )
+    head = f"{plain(state.topic)}-{state.partition} {when}: {_registered(registration)}"
     rows = [
         picture.Row(
             name=str(number),
@@ -356,11 +352,23 @@ def draw(state: State, at: int | None) -> str:
         )
         for number, replica in sorted(state.replicas.items())
     ]
+    if not rows:
+        return f"{head}\nNo replica's log is known: no log directory and no line tells of one."
     told = [derived_text(asdict(d)) for d in derived_values(state)]
     compacted = "compact" in (state.settings.cleanup_policy or "")
     left = _left_by_compaction(rows) if compacted else []
     legend = [line.format(dot=UNSEEN_OR_COMPACTED[compacted]) for line in LEGEND]
     return "\n".join([head, *picture.draw(rows, _content_name), *left, *told, "", *legend])
+
+
+def _registered(said: Registration) -> str:
+    """What the controller last recorded, as far as it is known."""
+    leader = f"leader {said.leader}"
+    if said.leader is None:
+        leader = "leader not known" if said.isr is None else "no leader"
+    leader_epoch = "not known" if said.leader_epoch < 0 else said.leader_epoch
+    isr = "not known" if said.isr is None else ",".join(map(str, said.isr)) or "empty"
+    return f"{leader}, leader epoch {leader_epoch}, ISR {isr}"
 
 
 def _left_by_compaction(rows: list[picture.Row]) -> Iterator[str]:

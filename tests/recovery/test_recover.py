@@ -274,7 +274,7 @@ def test_a_hostile_topic_leads_nowhere(tmp_path: Path, capsys: pytest.CaptureFix
     (evidence / "dump.txt").write_text(dump(printed(3, "x")).replace("/data/t-0", "/../../x-0"))
     out = tmp_path / "a" / "b" / "out"
     status = main(["recover", str(evidence), "--out", str(out), "--kafka", "4.1.1"])
-    assert status in (0, 1)
+    assert status in (0, 1, 3)
     recover_rows(evidence, tmp_path / "a" / "b" / "two", row(9, topic=HOSTILE, topic_id=None))
     said = capsys.readouterr()
     assert "\x1b" not in said.out + said.err

@@ -13,11 +13,12 @@ from replication.protocol.judgement.bounded import FoldedPartition
 from replication.recovery.groups.affected_groups import GroupsRead, read_groups
 from replication.recovery.groups.affected_transactions import affected_transactions
 from replication.reports.group_words import group_sentences
+from replication.reports.headline import partitions_undecided
 from replication.reports.inventory_words import counted
 from replication.reports.safe_text import plain, plain_json
 from replication.reports.transaction_words import transaction_sentence
 
-UNHURT, HURT = 0, 1
+UNHURT, HURT, NOT_KNOWN = 0, 1, 3
 NO_LOGS = (
     "The evidence has no copy of __consumer_offsets or __share_group_state: hand over the whole "
     "log directories of the brokers, these topics' folders with them."
@@ -41,7 +42,8 @@ def run(
     folded: list[FoldedPartition],
     answer: dict[str, Any],
 ) -> int:
-    """Exit status: 0 no group and no transaction was hurt, 1 one was."""
+    """Exit status: 0 no group and no transaction was hurt, 1 one was, 3 none as far as the evidence
+    shows, and it does not show all: no coordinator's log is there, or what is lost is undecided."""
     progress.doing("reading the groups' offsets")
     found = read_groups(imported, folded, answer["losses"])
     if options.group is not None:
@@ -55,9 +57,11 @@ def run(
         made = {"groups": found.rows, "transactions": told}
         print(plain_json(json.dumps(made, indent=1)))
     else:
-        for line in [*text(found), *transactions_text(told)]:
+        for line in [*text(found), *transactions_text(told), *_undecided_text(answer)]:
             print(plain(line))
-    return HURT if found.affected or told else UNHURT
+    if found.affected or told:
+        return HURT
+    return UNHURT if found.logs and not partitions_undecided(answer) else NOT_KNOWN
 
 
 def text(found: GroupsRead) -> Iterator[str]:
@@ -81,3 +85,12 @@ def transactions_text(rows: list[dict[str, Any]]) -> Iterator[str]:
     if rows:
         yield f"{counted(len(rows), 'transaction')} hurt by losses:"
         yield from (f"  {transaction_sentence(row)}" for row in rows)
+
+
+def _undecided_text(answer: dict[str, Any]) -> Iterator[str]:
+    undecided = partitions_undecided(answer)
+    if undecided:
+        yield (
+            f"CANNOT TELL whether anything more is lost in {counted(undecided, 'partition')}, and "
+            "whom that would hurt: `diagnose` says what would decide it."
+        )

@@ -365,8 +365,8 @@ def test_a_groups_name_does_not_steer_a_terminal(
         assert main(["groups", str(evidence), *more]) == 1
         said = capsys.readouterr()
         assert not {"\x1b", "\x07"} & set(said.out + said.err)
-    assert main(["groups", str(evidence), "--group", "other"]) == 0
-    assert main(["groups", str(HERE.parents[1] / "incidents" / "acks1_loss__3.9.1")]) == 0
+    assert main(["groups", str(evidence), "--group", "other"]) == 3
+    assert main(["groups", str(HERE.parents[1] / "incidents" / "acks1_loss__3.9.1")]) == 3
     assert f"no copy of {OFFSETS}" in capsys.readouterr().out
 
 
