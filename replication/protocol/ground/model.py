@@ -133,13 +133,15 @@ def overlaps(a: Iterable[Span], b: list[Span]) -> Iterator[tuple[int, int, Span,
     b must be sorted and free of overlaps; a may be any order.
     """
     for left in a:
-        for right in touching(b, left.first_offset, left.end_offset):
-            if right.first_offset >= left.end_offset:
+        first, end = left[0], left[1]
+        for right in touching(b, first, end):
+            begins, ends = right[0], right[1]
+            if begins >= end:
                 break
-            first = max(left.first_offset, right.first_offset)
-            end = min(left.end_offset, right.end_offset)
-            if first < end:
-                yield first, end, left, right
+            # Comparisons: min and max take most of a loop over logs of a few spans.
+            begins, ends = begins if begins > first else first, ends if ends < end else end
+            if begins < ends:
+                yield begins, ends, left, right
 
 
 def uncovered(first_offset: int, end_offset: int, spans: Iterable[Span]) -> list[tuple[int, int]]:

@@ -7,23 +7,22 @@ What is not known to be missing somewhere is not called at risk, and no setting 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
+from typing import NamedTuple
 
 from replication.protocol.ground.model import joined_ranges, ranges_without
 from replication.protocol.ground.risks import Failure
 from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.judgement.lacking_records import (
+    Compared,
     Ranges,
     ended_at,
-    lacking_ranges,
-    shared_ranges,
 )
 from replication.protocol.judgement.lost_by_a_leader import lost_by
 from replication.protocol.judgement.promised_tiers import (
     COMMITTED,
     UNDETERMINED,
-    by_tier,
     joined_alike,
 )
 from replication.protocol.judgement.reference import tail_is_known
@@ -39,14 +38,14 @@ from replication.protocol.judgement.who_may_lead import (
 # By then it would be known that a replica has left the ISR and the others commit without it.
 TOLD_WITHIN_MS = 2_000
 
+_in_order = itemgetter(0, 1, 4)
 Held = list[tuple[int, int, tuple[int, ...]]]
 """First offset, end offset, who holds what lies between."""
 Sharing = list[tuple[int, Ranges]]
 """By replica, the ranges of a log that it holds as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class Danger:
+class Danger(NamedTuple):
     """Records [first_offset, end_offset) that one failure would lose.
 
     failure: leader_stops, leader_loses_its_tail (what it alone holds), leader_loses_its_log (what
@@ -75,26 +74,29 @@ def dangers_of(state: State, possible: list[Failure]) -> list[Danger]:
     """What each of the possible failures would cost, in offset order."""
     if not possible:
         return []
-    leader, last = state.registration.leader, led_last(state)
-    counts = _known(state, last if leader is None else leader)
-    if counts is None:
+    logs = Compared(state)
+    leader, last = state.registration.leader, logs.last
+    if _known(state, last if leader is None else leader) is None:
         return []
-    found = [d for each in possible if each.next_leader is not None for d in _of(state, each, last)]
+    found: list[Danger] = []
+    for each in possible:
+        if each.next_leader is not None:
+            found += _of(logs, each)
     for broker in dict.fromkeys(each.broker for each in possible if each.next_leader is None):
-        found += _of_its_storage(state, broker, last, possible)
-    return sorted(found, key=lambda d: (d.first_offset, d.end_offset, d.broker))
+        found += _of_its_storage(logs, broker, possible)
+    return sorted(found, key=_in_order)
 
 
-def _of(state: State, failure: Failure, last: int | None) -> list[Danger]:
-    """What one failure would cost. last: the last leader."""
-    what, broker, heir, _ = failure
+def _of(logs: Compared, failure: Failure) -> list[Danger]:
+    """What one failure would cost."""
+    (what, broker, heir, _), state, last = failure, logs.state, logs.last
     next_leader = state.replicas.get(-1 if heir is None else heir)
     if next_leader is None:
         return []
     if heir == last and state.registration.leader in (None, last):
-        return _of_its_return(state, failure, next_leader)
+        return _of_its_return(logs, failure, next_leader)
     holder = _known(state, broker if what == "leader_stops" else last)
-    return [] if holder is None else _of_an_heir(state, failure, holder, next_leader)
+    return [] if holder is None else _of_an_heir(logs, failure, holder, next_leader)
 
 
 def _known(state: State, number: int | None) -> Replica | None:
@@ -103,54 +105,53 @@ def _known(state: State, number: int | None) -> Replica | None:
     return replica if state.log_is_known(replica) else None
 
 
-def _of_an_heir(state: State, failure: Failure, holder: Replica, heir: Replica) -> list[Danger]:
+def _of_an_heir(logs: Compared, failure: Failure, holder: Replica, heir: Replica) -> list[Danger]:
     """What one log has and that of a next leader has not."""
-    what, broker, number, unclean = failure
+    (what, broker, number, unclean), state = failure, logs.state
     stops, in_flight, late = what == "leader_stops", False, 0
-    lacking = lacking_ranges(state, holder, heir)
+    lacking = logs.lacking(holder, heir)
     if lacking and stops and not unclean:
         # What was promised to nobody is in flight on every healthy partition.
         in_flight = tail_is_known(state, heir) and not has_crashed(state, heir.replica)
         late = ended_at(state, holder, heir, TOLD_WITHIN_MS)
-    found, sharing = [], _sharing(state, holder) if lacking else []
+    found, sharing = [], _sharing(logs, holder, broker, heir.replica) if lacking else []
     for first, end in lacking:
-        for a, b, tier in by_tier(state, holder, first, end):
+        for a, b, tier in logs.by_tier(holder, first, end):
             if stops and not unclean and tier in COMMITTED:
                 b = min(b, late)
             if a >= b or (in_flight and tier == UNDETERMINED):
                 continue
             cause = "unclean_election" if unclean else _cause_of_a_clean(state, heir, a, tier)
-            holders = _holders(sharing, a, b, broker)
+            holders = _holders(sharing, a, b)
             found.append(Danger(a, b, tier, what, broker, number, cause, holders))
     return found
 
 
-def _of_its_return(state: State, failure: Failure, leader: Replica) -> list[Danger]:
+def _of_its_return(logs: Compared, failure: Failure, leader: Replica) -> list[Danger]:
     """What the last leader had, and would lead again without."""
-    holder, lost = lost_by(state, leader)
-    sharing, cause = _sharing(state, holder) if lost else [], _cause_of_storage(state)
-    return [
-        Danger(a, b, tier, *failure[:3], cause, _holders(sharing, a, b, leader.replica))
-        for a, b, tier in lost
-    ]
+    holder, lost = lost_by(logs, leader)
+    sharing = _sharing(logs, holder, leader.replica) if lost else []
+    cause = _cause_of_storage(logs.state)
+    return [Danger(a, b, tier, *failure[:3], cause, _holders(sharing, a, b)) for a, b, tier in lost]
 
 
-def _holders(sharing: Sharing, first: int, end: int, but: int) -> tuple[int, ...]:
-    """Who shares these offsets, but for one."""
-    return tuple(r for r, ranges in sharing if r != but and _covers(ranges, first, end))
+def _holders(sharing: Sharing, first: int, end: int) -> tuple[int, ...]:
+    """Who shares these offsets."""
+    return tuple([r for r, ranges in sharing if _covers(ranges, first, end)])
 
 
-def _sharing(state: State, holder: Replica) -> Sharing:
-    """By replica, the ranges of a log that it holds, the log's own replica included."""
-    known = [r for r in sorted(state.replicas) if _known(state, r)]
-    return [(r, shared_ranges(state, holder, state.replicas[r])) for r in known]
+def _sharing(logs: Compared, holder: Replica, *but: int) -> Sharing:
+    """By replica, the ranges of a log that it holds, the log's own replica included. but: who is
+    not asked for: whom the failure strikes, and an heir, which lacks what it is about."""
+    state = logs.state
+    known = [r for r in sorted(state.replicas) if r not in but and _known(state, r)]
+    return [(r, logs.shared(holder, state.replicas[r])) for r in known]
 
 
-def _of_its_storage(
-    state: State, broker: int, last: int | None, possible: list[Failure]
-) -> Iterator[Danger]:
+def _of_its_storage(logs: Compared, broker: int, possible: list[Failure]) -> Iterator[Danger]:
     """What a broker that must return to lead may come back without: what was not flushed of what
     it alone holds, or all of its directory."""
+    state, last = logs.state, logs.last
     alone = _known(state, broker)
     if alone is None:
         return
@@ -161,14 +162,14 @@ def _of_its_storage(
         # What the last leader has not, another replica may never have been given.
         given_by = None if broker == last or must_wait_for(state, broker) else last
     cause = _cause_of_storage(state)
-    tail = _held_alone(state, alone)
+    tail = _held_alone(logs, alone)
     whole = Failure("leader_loses_its_log", broker, None, False) in possible
-    rest = _held_by_others(state, alone, tail) if whole else []
+    rest = _held_by_others(logs, alone, tail) if whole else []
     for what, rows in (("leader_loses_its_tail", tail), ("leader_loses_its_log", rest)):
         for first, end, holders in rows:
             if end <= start or (given_by is not None and given_by not in holders):
                 continue
-            for a, b, tier in by_tier(state, alone, max(first, start), end):
+            for a, b, tier in logs.by_tier(alone, max(first, start), end):
                 # While the broker runs, what was promised to nobody is in flight.
                 if rows is tail or tier != UNDETERMINED or not runs(state, broker):
                     yield Danger(a, b, tier, what, broker, None, cause, holders)
@@ -180,10 +181,10 @@ def _others(state: State, replica: Replica) -> list[Replica]:
     return [r for n in assigned if n != replica.replica and (r := _known(state, n)) is not None]
 
 
-def _held_alone(state: State, alone: Replica) -> Held:
+def _held_alone(logs: Compared, alone: Replica) -> Held:
     """What all other replicas of known logs are known to lack; nothing where no log is known."""
-    lacking = [lacking_ranges(state, alone, other) for other in _others(state, alone)]
-    if state.settings.assigned_replicas == (alone.replica,):
+    lacking = [logs.lacking(alone, other) for other in _others(logs.state, alone)]
+    if logs.state.settings.assigned_replicas == (alone.replica,):
         lacking = [_log(alone)]
     found = lacking[0] if lacking else []
     for ranges in lacking[1:]:
@@ -191,12 +192,12 @@ def _held_alone(state: State, alone: Replica) -> Held:
     return [(first, end, ()) for first, end in found]
 
 
-def _held_by_others(state: State, alone: Replica, tail: Held) -> Held:
+def _held_by_others(logs: Compared, alone: Replica, tail: Held) -> Held:
     """The rest of a log, cut where others hold it."""
     left = _log(alone)
     for first, end, _ in tail:
         left = ranges_without(left, first, end)
-    shared = [(r.replica, shared_ranges(state, alone, r)) for r in _others(state, alone)]
+    shared = [(r.replica, logs.shared(alone, r)) for r in _others(logs.state, alone)]
     bounds = {offset for _, ranges in shared for each in ranges for offset in each}
     return joined_alike(
         (a, b, tuple(r for r, ranges in shared if _covers(ranges, a, b)))
@@ -210,7 +211,10 @@ def _log(replica: Replica) -> Ranges:
 
 
 def _covers(ranges: Ranges, first: int, end: int) -> bool:
-    return any(a <= first and end <= b for a, b in ranges)
+    for a, b in ranges:  # noqa: SIM110 - a generator costs more than the few comparisons
+        if a <= first and end <= b:
+            return True
+    return False
 
 
 # -- what the loss would be called --------------------------------------------------------------

@@ -6,7 +6,7 @@ holder's log was seen to end by then, or some time before. These are clocks of t
 but a danger, which is a warning, rests on them.
 """
 
-from itertools import chain, takewhile
+from itertools import takewhile
 
 from replication.protocol.ground.model import (
     Span,
@@ -16,41 +16,159 @@ from replication.protocol.ground.model import (
     same_record,
     touching,
 )
-from replication.protocol.ground.topic_partition import Replica, State
+from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
+from replication.protocol.judgement.promised_tiers import by_tier
 from replication.protocol.judgement.reference import UNSURE_KINDS, log_is_covered, tail_is_known
-from replication.protocol.judgement.who_may_lead import began, has_crashed, runs, trusted_replicas
+from replication.protocol.judgement.who_may_lead import (
+    began,
+    has_crashed,
+    last_begun,
+    runs,
+    trusted_replicas,
+)
 
 # A member of the ISR that lacks what its leader has had for longer does not keep up.
 FETCHED_WITHIN_MS = 500
 _NO_END = 1 << 62
 Ranges = list[tuple[int, int]]
+Tiers = list[tuple[int, int, str]]
 
 
-def lacking_ranges(state: State, holder: Replica, other: Replica) -> Ranges:
-    """The offset ranges of one log whose records the other is known not to hold."""
-    start, until = other.log.log_start_offset, _compared_up_to(state, holder, other)
-    if until <= start:
-        return []
-    mine, theirs = _where_they_differ(state, holder, other)
-    missing = [(max(s.first_offset, start), min(s.end_offset, until)) for s in mine]
-    missing = joined_ranges([each for each in missing if each[0] < each[1]])
-    for first, end in joined_ranges(_alike(mine, theirs)) if missing else ():
-        missing = ranges_without(missing, first, end)
-    unheard = _unheard_of(state, holder, other)
-    missing += [(max(a, start), min(b, until)) for a, b in unheard if max(a, start) < min(b, until)]
-    return joined_ranges(missing)
+class Compared:
+    """The logs of a partition as they are at one moment, compared two by two: each pair once.
 
+    What is asked of two logs is asked again for each failure; all of it is worked out here when it
+    is asked for the first time. Nothing in here may be changed by who asks. last_term: the last one
+    that began; last: the last leader; trusted: who is elected without doubt.
+    """
 
-def shared_ranges(state: State, holder: Replica, other: Replica) -> Ranges:
-    """The offset ranges of one log that the other holds as well, as far as both tell."""
-    mine, theirs = _where_they_differ(state, holder, other)
-    begin = holder.log.spans[: len(holder.log.spans) - len(mine)]
-    # Where both have a hole nothing is asked.
-    found = [(begin[0].first_offset, begin[-1].end_offset)] if begin else []
-    found = joined_ranges(found + _alike(mine, theirs))
-    for first, below in _unheard_of(state, holder, other):
-        found = ranges_without(found, first, below)
-    return found
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.last_term: LeaderTerm | None = last_begun(state)
+        terms = state.history.terms
+        known = self.last_term or (terms[-1] if terms else None)
+        self.last = None if known is None else known.leader
+        self.trusted = trusted_replicas(state)
+        self._pairs: dict[tuple[int, int], tuple[list[Span], Ranges, Ranges]] = {}
+        self._lacking: dict[tuple[int, int], Ranges] = {}
+        self._shared: dict[tuple[int, int], Ranges] = {}
+        self._latest: dict[int, tuple[int, int]] = {}
+        self._tiers: dict[tuple[int, int, int], Tiers] = {}
+
+    def lacking(self, holder: Replica, other: Replica) -> Ranges:
+        """The offset ranges of one log whose records the other is known not to hold."""
+        key = holder.replica, other.replica
+        found = self._lacking.get(key)
+        if found is None:
+            found = self._lacking[key] = self._lacks(holder, other)
+        return found
+
+    def shared(self, holder: Replica, other: Replica) -> Ranges:
+        """The offset ranges of one log that the other holds as well, as far as both tell."""
+        key = holder.replica, other.replica
+        found = self._shared.get(key)
+        if found is None:
+            found = self._shared[key] = self._shares(holder, other)
+        return found
+
+    def by_tier(self, holder: Replica, first: int, end: int) -> Tiers:
+        """A range of one log cut where the strongest promise about its records changes."""
+        key = holder.replica, first, end
+        found = self._tiers.get(key)
+        if found is None:
+            found = self._tiers[key] = by_tier(self.state, holder, first, end)
+        return found
+
+    def _lacks(self, holder: Replica, other: Replica) -> Ranges:
+        start, until = other.log.log_start_offset, self._compared_up_to(holder, other)
+        if until <= start:
+            return []
+        mine, alike, unheard = self._pair(holder, other)
+        missing = [(max(s[0], start), min(s[1], until)) for s in mine]
+        missing = joined_ranges([each for each in missing if each[0] < each[1]])
+        for first, end in alike if missing else ():
+            missing = ranges_without(missing, first, end)
+        if not unheard:
+            return missing
+        within = [(max(a, start), min(b, until)) for a, b in unheard]
+        return joined_ranges([*missing, *(each for each in within if each[0] < each[1])])
+
+    def _shares(self, holder: Replica, other: Replica) -> Ranges:
+        mine, alike, unheard = self._pair(holder, other)
+        spans = holder.log.spans
+        begin = len(spans) - len(mine)
+        # Where both have a hole nothing is asked.
+        found = [(spans[0].first_offset, spans[begin - 1].end_offset)] if begin else []
+        found = joined_ranges(found + alike)
+        for first, below in unheard:
+            found = ranges_without(found, first, below)
+        return found
+
+    def _pair(self, holder: Replica, other: Replica) -> tuple[list[Span], Ranges, Ranges]:
+        """The holder's log from where the two differ, the ranges there that are alike all the same,
+        and what the other has not heard of."""
+        key = holder.replica, other.replica
+        found = self._pairs.get(key)
+        if found is None:
+            mine, theirs = _where_they_differ(self.state, holder, other)
+            alike = joined_ranges(_alike(mine, theirs)) if mine and theirs else []
+            found = self._pairs[key] = (mine, alike, self._unheard_of(holder, other))
+        return found
+
+    def _compared_up_to(self, holder: Replica, other: Replica) -> int:
+        """Up to where what the other's log does not show counts as missing there; 0: nowhere."""
+        state = self.state
+        if not state.log_is_known(other):
+            return 0
+        # Of a partition without a leader, or of a leader that is down, nobody fetches.
+        fetches = state.registration.leader is not None and other.replica in self.trusted
+        fetches = fetches and runs(state, holder.replica)
+        return ended_at(state, holder, other, FETCHED_WITHIN_MS if fetches else 0)
+
+    def _unheard_of(self, holder: Replica, other: Replica) -> Ranges:
+        """The offsets at which one log holds records of leader epochs of which the other holds
+        none.
+
+        Records need not show their epoch (before KIP-98, or in a compacted log), so two logs may
+        look alike there. The holder led last, or came into the ISR of that leader: it holds what
+        was written since the earliest of a row of epochs whose leaders had the records of the one
+        before.
+        """
+        last, told = self.last_term, self.state.registration
+        if last is None:
+            return []
+        latest, below = self._latest_epoch_of(other)
+        if not below or last.leader_epoch <= latest:
+            return []
+        if last.leader != holder.replica:
+            joined = last.leader_epoch == told.leader_epoch and last.isr is not None
+            if not joined or holder.replica not in {*(told.isr or ())} - {*(last.isr or ())}:
+                return []
+        starts: list[int] = []
+        for term in reversed(self.state.history.terms):
+            if not began(self.state, term):
+                continue
+            if term.leader_epoch <= latest:
+                break
+            starts += [] if term.start_offset is None else [term.start_offset]
+            if term.election_kind in UNSURE_KINDS:
+                break
+        log = holder.log
+        first = max(log.log_start_offset, min(starts, default=_NO_END))
+        below = min(below, log.log_end_offset)
+        if first >= below:
+            return []
+        found = [(first, below)]
+        for span in touching(log.spans, first, below):
+            if span.leader_epoch is not None and span.leader_epoch <= latest:
+                found = ranges_without(found, span.first_offset, span.end_offset)
+        return found
+
+    def _latest_epoch_of(self, other: Replica) -> tuple[int, int]:
+        found = self._latest.get(other.replica)
+        if found is None:
+            found = self._latest[other.replica] = _latest_epoch_of(self.state, other)
+        return found
 
 
 def _alike(mine: list[Span], theirs: list[Span]) -> Ranges:
@@ -74,16 +192,6 @@ def ended_at(state: State, holder: Replica, other: Replica, milliseconds: int) -
     return max((end for since, end in holder.sightings if since <= by), default=0)
 
 
-def _compared_up_to(state: State, holder: Replica, other: Replica) -> int:
-    """Up to where what the other's log does not show counts as missing there; 0: nowhere."""
-    if not state.log_is_known(other):
-        return 0
-    # Of a partition without a leader, or of a leader that is down, nobody fetches.
-    fetches = state.registration.leader is not None and other.replica in trusted_replicas(state)
-    fetches = fetches and runs(state, holder.replica)
-    return ended_at(state, holder, other, FETCHED_WITHIN_MS if fetches else 0)
-
-
 def _where_they_differ(
     state: State, holder: Replica, other: Replica
 ) -> tuple[list[Span], list[Span]]:
@@ -105,38 +213,6 @@ def _where_they_differ(
     return mine.spans[alike:], theirs.spans[alike:]
 
 
-def _unheard_of(state: State, holder: Replica, other: Replica) -> Ranges:
-    """The offsets at which one log holds records of leader epochs of which the other holds none.
-
-    Records need not show their epoch (before KIP-98, or in a compacted log), so two logs may look
-    alike there. The holder led last, or came into the ISR of that leader: it holds what was written
-    since the earliest of a row of epochs whose leaders had the records of the one before.
-    """
-    latest, below = _latest_epoch_of(state, other)
-    led = (t for t in reversed(state.history.terms) if began(state, t))
-    last, told = next(led, None) if below else None, state.registration
-    if last is None:
-        return []
-    joined = last.leader_epoch == told.leader_epoch and last.isr is not None
-    joined = joined and holder.replica in {*(told.isr or ())} - {*(last.isr or ())}
-    starts: list[int] = []
-    if joined or last.leader == holder.replica:
-        for term in takewhile(lambda t: t.leader_epoch > latest, chain([last], led)):
-            starts += [] if term.start_offset is None else [term.start_offset]
-            if term.election_kind in UNSURE_KINDS:
-                break
-    log = holder.log
-    first = max(log.log_start_offset, min(starts, default=_NO_END))
-    below = min(below, log.log_end_offset)
-    if first >= below:
-        return []
-    found = [(first, below)]
-    for span in touching(log.spans, first, below):
-        if span.leader_epoch is not None and span.leader_epoch <= latest:
-            found = ranges_without(found, span.first_offset, span.end_offset)
-    return found
-
-
 def _latest_epoch_of(state: State, other: Replica) -> tuple[int, int]:
     """(leader epoch, offset): of later epochs a log has nothing below that offset.
 
@@ -153,11 +229,8 @@ def _latest_epoch_of(state: State, other: Replica) -> tuple[int, int]:
         back = next(starts, None)
         if back is None or back.leader_epoch is None or not log_is_covered(state, other.replica):
             return 0, 0
-        cuts = [
-            cut.to_offset
-            for cut in state.history.truncations
-            if cut.replica == other.replica and cut.at > back.at
-        ]
+        since = takewhile(lambda cut: cut.at > back.at, reversed(state.history.truncations))
+        cuts = [cut.to_offset for cut in since if cut.replica == other.replica]
         return back.leader_epoch, min(back.log_end_offset, *cuts) if cuts else 0
     known = [e for e in held if e is not None]
     return (max(known), _NO_END) if known else (0, 0)

@@ -5,30 +5,29 @@ from math import inf
 
 from replication.protocol.ground.model import Span, clipped, ranges_without, touching
 from replication.protocol.ground.topic_partition import Replica, State
-from replication.protocol.judgement.lacking_records import lacking_ranges
-from replication.protocol.judgement.promised_tiers import COMMITTED, by_tier, joined_alike
-from replication.protocol.judgement.who_may_lead import trusted_replicas
+from replication.protocol.judgement.lacking_records import Compared
+from replication.protocol.judgement.promised_tiers import COMMITTED, joined_alike
 
 Had = Callable[[int | None, int, str], bool]
 
 
-def lost_by(state: State, leader: Replica) -> tuple[Replica, list[tuple[int, int, str]]]:
+def lost_by(logs: Compared, leader: Replica) -> tuple[Replica, list[tuple[int, int, str]]]:
     """The best other replica, and (first offset, end offset, tier) of each run that it holds of
     what the leader lost."""
+    state = logs.state
     others = [state.replicas.get(r) for r in state.settings.assigned_replicas or ()]
     known = [r for r in others if r is not None and r is not leader and state.log_is_known(r)]
     if not known:
         return leader, []
-    trusted = trusted_replicas(state)
-    holder = max(known, key=lambda r: (r.replica in trusted, r.log.log_end_offset))
+    holder = max(known, key=lambda r: (r.replica in logs.trusted, r.log.log_end_offset))
     # What a leader had removed is nobody's loss.
     removed = max((r.below for r in state.history.removals), default=0)
     had = _had_by(state, leader.replica)
     lost = joined_alike(
         (a, b, tier)
-        for first, end in ranges_without(lacking_ranges(state, holder, leader), 0, removed)
+        for first, end in ranges_without(logs.lacking(holder, leader), 0, removed)
         for span in clipped(_with_epochs(holder, first, end), first, end)
-        for a, b, tier in by_tier(state, holder, span.first_offset, span.end_offset)
+        for a, b, tier in logs.by_tier(holder, span.first_offset, span.end_offset)
         if had(span.leader_epoch, b, tier)
     )
     return holder, lost

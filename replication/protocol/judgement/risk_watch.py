@@ -48,9 +48,12 @@ def after(state: State, event: Event) -> None:
 
 def key_of(state: State, danger: Danger) -> Key:
     """What tells the danger's failure from another."""
-    unclean = danger.cause == "unclean_election"
-    leader_epoch = state.registration.leader_epoch
-    return (leader_epoch, danger.failure, danger.broker, danger.next_leader, unclean)
+    return _key_of(state.registration.leader_epoch, danger)
+
+
+def _key_of(leader_epoch: int, danger: Danger) -> Key:
+    _, _, _, failure, broker, next_leader, cause, _ = danger
+    return (leader_epoch, failure, broker, next_leader, cause == "unclean_election")
 
 
 def since_when(state: State, danger: Danger) -> int | None:
@@ -61,7 +64,8 @@ def since_when(state: State, danger: Danger) -> int | None:
 
 def run_of(danger: Danger) -> Run:
     """What the danger would cost."""
-    return (danger.first_offset, danger.end_offset, danger.tier, danger.cause, danger.holders)
+    first, end, tier, _, _, _, cause, holders = danger
+    return (first, end, tier, cause, holders)
 
 
 def _look(state: State) -> None:
@@ -76,7 +80,7 @@ def _look(state: State) -> None:
     notes.asked = asked
     costs: dict[Key, list[Run]] = {}
     for danger in dangers_of(state, notes.possible):
-        costs.setdefault(key_of(state, danger), []).append(run_of(danger))
+        costs.setdefault(_key_of(leader_epoch, danger), []).append(run_of(danger))
     possible = dict.fromkeys((leader_epoch, *failure) for failure in notes.possible)
     live: list[Risk] = []
     for risk in risks.live:

@@ -192,11 +192,17 @@ def began(state: State, term: LeaderTerm) -> bool:
     return replica is not None and replica.filed_epoch == term.leader_epoch
 
 
+def last_begun(state: State) -> LeaderTerm | None:
+    """The last term in which a leader led, as far as is known."""
+    return next((t for t in reversed(state.history.terms) if began(state, t)), None)
+
+
 def led_last(state: State) -> int | None:
     """The last leader; one that never began does not count while another is known."""
-    terms = state.history.terms
-    led = (t.leader for t in reversed(terms) if began(state, t))
-    return next(led, terms[-1].leader if terms else None)
+    last, terms = last_begun(state), state.history.terms
+    if last is None and terms:
+        last = terms[-1]
+    return None if last is None else last.leader
 
 
 def is_away(state: State, last: int | None) -> bool:

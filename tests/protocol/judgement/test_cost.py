@@ -11,9 +11,12 @@ from benchmarks.core import elections, stormy
 from replication.protocol.folding.codec import decode, encode
 from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
+from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.histories import ask
 from replication.protocol.histories.search import Search
-from replication.protocol.judgement import ledger, two_histories
+from replication.protocol.judgement import lacking_records, ledger, two_histories
+from replication.protocol.judgement.at_risk import dangers
 from replication.protocol.judgement.judge import answer
 from tests.protocol.judgement.told import told
 from tests.protocol.test_growth import KINDS, state_of, unclean_elections
@@ -87,6 +90,38 @@ def test_beyond_its_bounds_judging_grows_with_the_events_alone(
     states = [state_of(kind, count, []) for count in (40, 80)]
     few, many = (calls(lambda state=state: answer(state)) for state in states)
     assert many < 2.2 * few
+
+
+def test_two_logs_are_compared_once_for_all_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    compare = lacking_records._where_they_differ
+
+    def comparing(state: State, holder: Replica, other: Replica) -> tuple[list[Span], list[Span]]:
+        asked.append((holder.replica, other.replica))
+        return compare(state, holder, other)
+
+    monkeypatch.setattr(lacking_records, "_where_they_differ", comparing)
+    found = []
+    for seed in range(6):
+        asked.clear()
+        found += dangers(told(stormy(seed, 60), "traced"))
+        assert len(asked) == len(set(asked))
+    assert len({(d.failure, d.broker, d.next_leader) for d in found}) > 3
+
+
+def test_a_run_of_offsets_whose_promises_are_kept_is_followed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """But for the first few, which tell under which assumptions the others are asked."""
+    followed = []
+
+    def search(*given: Any, **named: Any) -> Search:
+        followed.append(Search(*given, **named))
+        return followed[-1]
+
+    monkeypatch.setattr(ask, "Search", search)
+    answer(told(elections(30), "traced"))
+    assert 30 < len(followed) < 40
 
 
 def test_a_loss_whose_causes_are_too_many_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from replication.protocol.folding.fold import apply
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.judgement.at_risk import dangers
-from replication.protocol.judgement.lacking_records import lacking_ranges, shared_ranges
+from replication.protocol.judgement.lacking_records import Compared
 from replication.protocol.judgement.reference import tail_is_known
 from tests.protocol.judgement.danger_stories import (
     came_back,
@@ -93,8 +93,8 @@ def test_a_record_that_shows_its_epoch_is_known_by_that_wherever_a_leader_began(
         live(1, 2000, 10, 1),
     ]  # fmt: skip
     state = of_two(*facts, isr=(1,))
-    assert lacking_ranges(state, state.replicas[1], state.replicas[2]) == []
-    assert shared_ranges(state, state.replicas[1], state.replicas[2]) == [(0, 10)]
+    assert Compared(state).lacking(state.replicas[1], state.replicas[2]) == []
+    assert Compared(state).shared(state.replicas[1], state.replicas[2]) == [(0, 10)]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_who_came_into_the_isr_of_the_last_leader_has_its_records(
         log_without_epochs(1, 1000, 10),
     ]  # fmt: skip
     state = of_two(*facts, isr=(1,))
-    assert lacking_ranges(state, state.replicas[1], state.replicas[2]) == named
+    assert Compared(state).lacking(state.replicas[1], state.replicas[2]) == named
 
 
 def test_an_epoch_file_tells_which_terms_a_compacted_log_has_nothing_of() -> None:

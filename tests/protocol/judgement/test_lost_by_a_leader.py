@@ -8,6 +8,7 @@ from replication.machine.states import copied, records_of, valid_leader
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.judgement.at_risk import dangers
+from replication.protocol.judgement.lacking_records import Compared
 from replication.protocol.judgement.lost_by_a_leader import lost_by
 from replication.protocol.judgement.who_may_lead import failures
 from tests.protocol.judgement.danger_stories import (
@@ -26,7 +27,7 @@ def test_of_a_log_in_several_spans_only_what_was_lost_is_named() -> None:
     spans = (Span(0, 2, 0, 1), Span(2, 5, 0, 2), Span(5, 10, 0, 3))
     whole = ev.ReplicaLogObserved(2, 0, 10, spans, stopped=False, copy="live")
     state = of_two(event(0, whole, 1000), live(1, 2000, 6), isr=(1,))
-    assert lost_by(state, state.replicas[1])[1] == [(6, 10, "undetermined")]
+    assert lost_by(Compared(state), state.replicas[1])[1] == [(6, 10, "undetermined")]
 
 
 def test_what_a_leader_that_is_away_would_lead_on_without_it_had_and_lost() -> None:
