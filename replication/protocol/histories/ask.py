@@ -338,6 +338,8 @@ class Histories:
         self._left[elsewhere] -= self._effort.steps - before
         if admitted.too_many or not admitted.ends:
             return False
+        if not assumed.names & LINES_MISSING.names:
+            stretch.is_explained = True
         return question(admitted) == outcomes
 
 

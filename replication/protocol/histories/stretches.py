@@ -59,6 +59,8 @@ class Stretch:
         self.first, self.end, self.vacuous = first, end, vacuous
         self._follow = follow
         self._found: Found | None = None
+        # A history was found under fewer assumptions, and no line need be missing for it.
+        self.is_explained = False
         # The search that forgets nothing, once somebody has asked for a story of this run.
         self.told: Search | None = None
 
@@ -86,5 +88,9 @@ class Stretch:
 
     @property
     def lines_missing(self) -> bool:
-        """Whether a history is left only where lines of some broker are missing unseen."""
-        return LINES_ARE_MISSING in self.assumed.names
+        """Whether a history is left only where lines of some broker are missing unseen.
+
+        Under no assumption at all there is whatever history there is under some: where one was
+        found, the run need not be followed to tell.
+        """
+        return not self.is_explained and LINES_ARE_MISSING in self.assumed.names
