@@ -44,7 +44,7 @@ PIECE = 5_000
 
 
 # What a state holds stays until its shard is done: to look for garbage as often as Python does
-# takes a third of judging.
+# takes a third of judging, and a tenth of folding.
 GARBAGE_AFTER = 50_000
 
 # By the code of a kind: what folds it where nothing new is learnt, None where that never happens.
@@ -62,6 +62,9 @@ class ShardFold:
     rows_in: int = 0
     ignored: int = 0
     newest_event_time: int = ABSENT
+
+    def __post_init__(self) -> None:
+        gc.set_threshold(GARBAGE_AFTER)
 
     def partition(self, name: str) -> PartitionFold:
         """The topic partition of that id, decoded on its first use."""
@@ -173,7 +176,6 @@ class ShardFold:
     def outcome(self) -> Iterator[Out]:
         """The rows that go out: changed answers, what was refused, refolds asked for, figures."""
         figures = dict.fromkeys((*COUNTS, *ROWS_OF.values()), 0)
-        gc.set_threshold(GARBAGE_AFTER)
         for name, part in self.live.items():
             part.answer()
             sequencer = part.sequencer
