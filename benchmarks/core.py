@@ -1,16 +1,20 @@
 """The fold alone, in one process: events per second, and how large the state of a partition grows.
 
 Two kinds of traffic are folded on the two paths that exist: from columns, as the Spark jobs do, and
-from Event objects, as the laptop tool does. The yardstick is a loop that only counts the same
-events, timed in the same run; CPU time is compared, since wall time on a shared machine says
-little. Steady: appends, fetches, high watermarks and acknowledgements of a leader and two
-followers. Stormy: elections, truncations, ISR changes and restarts in between.
+from Event objects, as the laptop tool does. On both, what one failure would cost is looked at along
+the way (`risk_watch`); without it is the fold alone, which no host runs. The yardstick is a loop
+that only counts the same events, timed in the same run; CPU time is compared, since wall time on a
+busy machine says little. What comes after is timed for a few of the partitions: their answers, as
+each micro-batch asks for them, and the state as bytes. Steady: appends, fetches, high watermarks
+and acknowledgements of a leader and two followers. Stormy: elections, truncations, ISR changes and
+restarts in between.
 
     .venv/bin/python -m benchmarks.core [--events 300000] [--rounds 5] [--profile]
 """
 
 import argparse
 import cProfile
+import gc
 import json
 import pstats
 import random
@@ -23,6 +27,7 @@ from typing import Any
 
 import pandas as pd
 
+from replication.entry import GARBAGE_AFTER
 from replication.machine.machine_state import Impossible
 from replication.machine.partition_machine import Given, PartitionMachine
 from replication.protocol.folding import fold
@@ -30,7 +35,9 @@ from replication.protocol.folding.codec import encode
 from replication.protocol.folding.steady import fold_event
 from replication.protocol.ground import events as ev
 from replication.protocol.ground import wire
+from replication.protocol.ground.topic_partition import State
 from replication.protocol.ground.versions import behaviour
+from replication.protocol.judgement import risk_watch
 from replication.protocol.judgement.judge import answer
 from replication.spark import contracts
 from replication.spark.shard_fold import ShardFold
@@ -40,6 +47,8 @@ AIM = 500_000
 VERSION = "3.9.1"
 REPLICAS = (1, 2, 3)
 ELECTIONS = (200, 800, 1_600, 5_000)
+# So many partitions are answered.
+ANSWERED = 20
 RECORDS = (10_000, 100_000, 1_000_000)
 
 
@@ -162,18 +171,35 @@ def counted_columns(frame: pd.DataFrame) -> dict[int, int]:
     return counts
 
 
+def watched(events: list[ev.Event]) -> State:
+    """The path of the laptop tool, whose events are in order already: one partition's state."""
+    state = _new_state(events)
+    for event in events:
+        try:
+            risk_watch.before(state, event)
+            fold_event(state, event)
+            risk_watch.after(state, event)
+        except fold.Rejected:
+            continue
+    return state
+
+
 def from_events(partitions: list[list[ev.Event]]) -> int:
-    """The path of the laptop tool, whose events are in order already; how many were refused."""
+    """The fold alone, without a look at what a failure would cost; how many were refused."""
     refused = 0
     for events in partitions:
-        e = events[0]
-        state = fold.new_state(e.cluster_id, e.topic, e.topic_id, e.partition)
+        state = _new_state(events)
         for event in events:
             try:
                 fold_event(state, event)
             except fold.Rejected:
                 refused += 1
     return refused
+
+
+def _new_state(events: list[ev.Event]) -> State:
+    e = events[0]
+    return fold.new_state(e.cluster_id, e.topic, e.topic_id, e.partition)
 
 
 def counted_events(partitions: list[list[ev.Event]]) -> dict[str, int]:
@@ -204,10 +230,28 @@ def speed(name: str, partitions: list[list[ev.Event]], rounds: int) -> float:
     hand = best(lambda: counted_columns(frame), rounds)
     print(f"{name}: {total:,} events of {len(partitions)} partitions")
     print(_line("from columns", total, ours, hand))
-    again = best(lambda: from_events(partitions), rounds)
     hand = best(lambda: counted_events(partitions), rounds)
+    again = best(lambda: [watched(events) for events in partitions], rounds)
     print(_line("from Event objects", total, again, hand))
+    alone = best(lambda: from_events(partitions), rounds)
+    print(_line("the fold alone", total, alone, hand))
+    print(_after_the_fold(partitions[:ANSWERED]))
     return total / ours
+
+
+def _after_the_fold(partitions: list[list[ev.Event]]) -> str:
+    """What answers and encoding cost beside the folding of the same events from columns."""
+    frame, total = frame_of(partitions), sum(map(len, partitions))
+    shard = ShardFold()
+    folding = _seconds(lambda: shard.take(frame))
+    answering = _seconds(lambda: list(shard.outcome()))
+    encoding = _seconds(shard.encode)
+    lines = [
+        f"  {what:18} {total / seconds:11,.0f} events/s, {seconds / folding:5.2f} times the CPU of "
+        "folding them from columns"
+        for what, seconds in (("answers", answering), ("encoded state", encoding))
+    ]
+    return "\n".join(lines)
 
 
 def _line(path: str, total: int, ours: float, counting: float) -> str:
@@ -244,8 +288,9 @@ def judged_elections() -> Iterator[str]:
     """One line for each number of elections: CPU of folding and of judging one partition."""
     for grade, number in product(("traced", "forensic"), ELECTIONS):
         events = [replace(event, grade=grade) for event in events_of(elections(number), 0)]
-        state = fold.new_state("cluster", "t", "", 0)
-        folding = _seconds(lambda: [fold_event(state, event) for event in events])  # noqa: B023
+        began = time.process_time()
+        state = watched(events)
+        folding = time.process_time() - began
         judging = best(lambda: answer(state), 3)  # noqa: B023
         yield (
             f"{number:6,} elections, {grade:8}: folded in {folding:6.2f} s, judged in "
@@ -285,6 +330,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--profile", action="store_true", help="where the time goes, too")
     flags = parser.parse_args(argv)
+    gc.set_threshold(GARBAGE_AFTER)  # As every host does.
     quiet = [events_of(steady(flags.events // 90, 10), n) for n in range(10)]
     storm = [events_of(stormy(n, 400), n) for n in range(max(1, flags.events // 1_500))]
     rate = speed("steady", quiet, flags.rounds)
