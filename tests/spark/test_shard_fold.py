@@ -1,5 +1,6 @@
 """The fold of a shard, without Spark: any cut into micro-batches gives the bounded answer."""
 
+import gc
 import json
 import random
 from dataclasses import replace
@@ -25,6 +26,7 @@ from replication.spark.partition_fold import (
     verdict_rows,
 )
 from replication.spark.shard_fold import (
+    GARBAGE_AFTER,
     FIGURES,
     REFOLD,
     UNSETTLED,
@@ -112,6 +114,16 @@ def test_any_arrival_order_with_duplicates_gives_the_same(seed: int) -> None:
     assert sums["applied"] == len(events)
     assert sums["duplicates"] == len(events[::2])
     assert sums["held"] == 0
+
+
+def test_garbage_is_looked_for_as_seldom_in_the_first_micro_batch_as_in_others() -> None:
+    before = gc.get_threshold()
+    gc.set_threshold(700)
+    try:
+        ShardFold().take(frame_of(events_of(steady(2, 10), 0)))
+        assert gc.get_threshold()[0] == GARBAGE_AFTER
+    finally:
+        gc.set_threshold(*before)
 
 
 def test_steady_traffic_changes_no_verdict() -> None:
