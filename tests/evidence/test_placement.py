@@ -267,7 +267,7 @@ def test_what_a_broker_has_beyond_where_it_began_to_lead_bears_that_leader_epoch
     copy = replace(copy, directory=replace(copy.directory, spans=((newest, 0, 26),)))
     lives = [Life(ends={("t", 0): (0, 20, 20)}), Life(ends={("t", 0): (24, 40, 40)})]
     lives[1].began = {("t", 0): [(2, 24)]}
-    lives[1].cuts = {} if cut is None else {("t", 0): cut}
+    lives[1].cuts = {} if cut is None else {("t", 0): {cut}}
     place([copy], lives)
     assert (copy.slot, copy.order_known) == ((0.5, True) if known else (2.0, False))
 
@@ -283,7 +283,7 @@ def test_lines_tell_where_a_broker_began_to_lead_and_whose_logs_it_cut() -> None
     processes = [each for each in ordered if each[1].topic is None]
     led, cut = lives_of(processes, [[each for each in ordered if each[1].topic is not None]])
     assert (led.began, led.cuts) == ({("t", 0): [(2, 24)]}, {})
-    assert (cut.began, cut.cuts) == ({}, {("t", 0): 18})
+    assert (cut.began, cut.cuts) == ({}, {("t", 0): {18}})
 
 
 @pytest.mark.parametrize("reused", [False, True])
@@ -473,3 +473,29 @@ def test_a_recovery_point_tells_which_of_two_copies_is_the_last(
     before, now = placed(copies, [])
     assert (before.order_known, now.order_known) == (known, known)
     assert (before.slot < now.slot) == known
+
+
+def test_a_recovery_point_that_a_cut_took_back_makes_no_copy_the_older() -> None:
+    """0.10.2.2: the log was cut to 13, flushed up to 20 before, and had grown since as a copy was
+    made beside the running broker."""
+    lines = [
+        line(1, "process_started"),
+        line(2, "log_loaded", log_end_offset=0),
+        line(3, "stopped_cleanly"),
+        line(4, "process_started"),
+        line(5, "log_loaded", log_end_offset=20),
+        line(6, "truncated", to_offset=13),
+        line(7, "process_started"),
+        line(8, "log_loaded", log_end_offset=90),
+        line(9, "stopped_cleanly"),
+    ]
+    copies = [
+        copy_of("stopped", 20, clean=True, newest=3_500),
+        copy_of("running", 90, clean=False, newest=6_500),
+    ]
+    for copy, flushed in zip(copies, (20, 13), strict=True):
+        copy.directory = replace(copy.directory, recovery_point=flushed, high_watermark=flushed)
+    assert [(copy.slot, copy.order_known) for copy in placed(copies, lines)] == [
+        (1.0, True),
+        (2.0, True),
+    ]

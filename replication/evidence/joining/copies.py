@@ -45,7 +45,8 @@ class Copy:
     broker had registered by then. order_known: False where nothing tells which of several copies
     is the last. spans: filled by `identify_contents`. unread_from: where the copy's files begin to
     contradict each other. named_elsewhere: checkpoints of another copied directory of its broker
-    name the partition, whose folder was not copied there.
+    name the partition, whose folder was not copied there. flush_may_have_fallen: a line says that
+    the log was cut to where its recovery point is.
     """
 
     broker: int
@@ -62,6 +63,7 @@ class Copy:
     order_known: bool = True
     unread_from: int | None = None
     named_elsewhere: bool = False
+    flush_may_have_fallen: bool = False
 
     @property
     def is_dump(self) -> bool:

@@ -36,8 +36,8 @@ class Life:
     name: several, where one of a deleted topic lay beside it. recovered: its start looked through
     segments that no clean stop had vouched for. printed: its start is in the log. broker_epoch:
     that it registered with, which a clean stop leaves beside its marker. high_watermarks: of each
-    partition the first high watermark above 0 that was loaded. cuts: to where its log was cut, the
-    lowest; 0 where it was deleted. led: the leader epochs in which the broker came to lead it, or,
+    partition the first high watermark above 0 that was loaded. cuts: to where its log was cut; 0
+    where it was deleted. led: the leader epochs in which the broker came to lead it, or,
     as -1, did not. began: those in which it led, each with the end of its log as it began to.
     """
 
@@ -53,7 +53,7 @@ class Life:
     recovered: bool = False
     leader_epochs: set[int] = field(default_factory=set)
     high_watermarks: dict[tuple[str, int], int] = field(default_factory=dict)
-    cuts: dict[tuple[str, int], int] = field(default_factory=dict)
+    cuts: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     led: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     began: dict[tuple[str, int], list[tuple[int, int]]] = field(default_factory=dict)
 
@@ -157,8 +157,7 @@ def _take_high_watermark(life: Life, fact: LogLineFact) -> None:
     if fact.kind in _LOADED and (fact.fields.get("high_watermark") or 0) > 0:
         life.high_watermarks.setdefault(key, fact.fields["high_watermark"])
     elif fact.kind == "truncated" or fact.kind in GONE:
-        to = fact.fields.get("to_offset") or 0
-        life.cuts[key] = min(to, life.cuts.get(key, to))
+        life.cuts.setdefault(key, set()).add(fact.fields.get("to_offset") or 0)
     elif fact.kind == "became_leader":
         leader_epoch, end = fact.fields.get("leader_epoch", -1), fact.fields.get("log_end_offset")
         life.led.setdefault(key, set()).add(leader_epoch)
@@ -183,7 +182,10 @@ def place(
     bore, of which lines may be about another. What was emptied is of after the last life.
     """
     unprinted = sum(1 for life in lives if not life.printed)
+    cuts = {(key, to) for life in lives for key, offsets in life.cuts.items() for to in offsets}
     for copy in copies:
+        key = (copy.directory.topic, copy.directory.partition)
+        copy.flush_may_have_fallen = (key, copy.directory.recovery_point) in cuts
         if isinstance(copy.directory, NothingLeft):
             copy.slot = float(len(lives) - unprinted)
     copies = [c for c in copies if not isinstance(c.directory, NothingLeft)]
@@ -413,7 +415,7 @@ def _high_watermarks_fell(group: list[Copy], lives: list[Life], k: int) -> bool:
             exact
             and -1 not in led
             and len(led) < 2
-            and lives[k].cuts.get(key, high_watermark) >= high_watermark
+            and min(lives[k].cuts.get(key, {high_watermark})) >= high_watermark
         ):
             return True
     return False
@@ -432,7 +434,7 @@ def _fits_life(group: list[Copy], life: Life) -> bool:
             return False
         # A log gets shorter by a cut alone, or deleted and made anew, at 0; up to 0.10 records
         # bear no leader epochs.
-        whole = life.printed and life.cuts.get(key, -1) < ends[0]
+        whole = life.printed and min(life.cuts.get(key, {-1})) < ends[0]
         began = life.began.get(key, ()) if whole else ()
         newest = _latest_epoch(copy)
         if any(start < end and -1 < newest < leader_epoch for leader_epoch, start in began):
@@ -503,7 +505,10 @@ def _of_one_life(a: list[Copy], b: list[Copy]) -> Iterator[tuple[int, int]]:
             flushed = _recovery_point(one), _recovery_point(other)
             lower = one if flushed[0] < flushed[1] else other
             # A recovery point falls where the log is cut below it, to the log's end then.
-            if _UNTOLD not in flushed and min(flushed) < (lower.directory.log_end_offset or 0):
+            fell = lower.flush_may_have_fallen or min(flushed) >= (
+                lower.directory.log_end_offset or 0
+            )
+            if _UNTOLD not in flushed and not fell:
                 yield flushed
 
 

@@ -28,7 +28,7 @@ from replication.protocol.judgement.questions import (
     held_by,
     last_leaders,
 )
-from replication.protocol.judgement.reference import is_compacted_away
+from replication.protocol.judgement.reference import is_compacted_away, is_kept
 
 # How many steps the causes of all losses of a partition may take.
 MOST_STEPS_OF_CAUSES = 400_000
@@ -275,14 +275,14 @@ class _Run:
 
     def _holders(self, gone: _Gone) -> dict[int, bool]:
         """By broker, whether it holds in every history what is lost there; False where in some, or
-        where it may, since records that are lost are not kept apart."""
+        where it may, since records that are lost are not kept apart, or compaction took it."""
         found: dict[int, bool] = {}
         losing = self._losing(gone)
         lost = [(at.records, losing(at) or gone.records) for at in self.admitted.ends]
         for number, place in self.admitted.run.place.items():
             held = [bool(each >> r[place] & 1 if each else r[place]) for r, each in lost]
             if any(held) and not is_compacted_away(self.state, number, self.admitted.first):
-                found[number] = all(held)
+                found[number] = all(held) and is_kept(self.state, number, self.admitted.first)
         return found
 
     def _status(self, gone: _Gone) -> tuple[str, tuple[int, ...]]:

@@ -149,3 +149,12 @@ def is_compacted_away(state: State, number: int, offset: int) -> bool:
     if replica is None or not state.may_be_compacted() or not state.still_has_records(replica):
         return False
     return offset < replica.log.log_end_offset and log_at(state, replica, offset) == []
+
+
+def is_kept(state: State, number: int, offset: int) -> bool:
+    """Whether a replica that came to hold a record at an offset has one still: not where compaction
+    may have taken it and nothing of its log shows one there."""
+    replica = state.replicas.get(number)
+    return not state.may_be_compacted() or (
+        replica is not None and bool(log_at(state, replica, offset))
+    )

@@ -3,6 +3,7 @@
 import pytest
 
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from tests.protocol.judgement.told import copy, elected, given, verdict
 
 
@@ -43,3 +44,22 @@ def test_a_leader_alone_in_its_isr_waits_for_one_that_has_caught_up(followed: bo
         copy(3, mark=0),
     ]
     assert verdict(facts, strict=not followed) == ("HOLDS" if followed else "UNKNOWN")
+
+
+def test_before_leader_epochs_a_broker_cuts_before_it_fetches() -> None:
+    """Its high watermark is at 27 as it comes to follow: what it led with from 27 on had not been
+    committed, and its new leader's lower high watermark cannot have reached it yet."""
+    whole = Span(0, 41, None, 0)
+    facts = [
+        ev.PartitionDescribed((3, 2, 1), 3, False, "delete", "0.10.2.2", None, "zookeeper"),
+        *(ev.CoverageDeclared("broker_log", r, True) for r in (2, 3)),
+        ev.BecameLeader(3, 1),
+        elected(2, 2, "clean", (2,)),
+        ev.BecameLeader(2, 2),
+        ev.BecameFollower(3, 2, 2),
+        ev.Truncated(3, 27, None, "high_watermark"),
+        ev.BecameLeader(3, 3),
+        ev.RecordsAcknowledged(30, 31, "1", None, 0, 3),
+        *(ev.ReplicaLogObserved(r, 0, 41, (whole,), 41, 41, None, True) for r in (2, 3)),
+    ]
+    assert verdict(facts) == "HOLDS"

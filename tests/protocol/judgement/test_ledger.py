@@ -1,5 +1,6 @@
 """Tiers, copies and artefacts of the loss ledger, in the smallest stories."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -183,3 +184,29 @@ def test_the_proof_names_where_a_leader_leads_again_without_what_its_disk_lost()
     led = [step["event_id"] for step in proof["witness"] if "leads epoch 0" in step["because"]]
     again = max(n for n, fact in enumerate(facts) if isinstance(fact, ev.BecameLeader))
     assert led == [str(again)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "status"), [("delete", "recoverable"), ("compact", "undetermined")]
+)
+def test_what_compaction_may_have_taken_from_a_log_that_nobody_saw_is_not_told_to_be_there(
+    policy: str, status: str
+) -> None:
+    """Broker 1 stopped with the records, by its lines; its log directory is not here."""
+    described, *rest = given(1, 2, 3, version="2.8.2")
+    assert isinstance(described, ev.PartitionDescribed)
+    facts = [
+        replace(described, cleanup_policy=policy),
+        *rest,
+        elected(1, 0, "initial", (1,)),
+        *(ev.ReplicaStarted(r, 0, 0) for r in (1, 2, 3)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(5, 6, "1", 0, 0),
+        ev.ReplicaStopped(1, "clean", 6),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 0, 0),
+        copy(2, mark=0),
+        copy(3, mark=0),
+    ]
+    (loss,) = answer(told(facts)).losses
+    assert (loss["status"], loss["surviving_copies"]) == (status, [])

@@ -218,6 +218,8 @@ def _cut_by_follower(by: Broker, item: Item, at: Following) -> Iterator[Followin
     if not fits(item, at.record):
         return
     by_own = by.truncation == BY_HIGH_WATERMARK and item.reason == "high_watermark"
+    if by_own and by.covered and at.connected:
+        return  # It cuts before it fetches, and so by the high watermark that it came with.
     if by_own and at.record and item.cut is keeps_by_high_watermark(bool(at.above)):
         return
     if item.cut is not False:
