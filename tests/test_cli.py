@@ -13,6 +13,7 @@ import pytest
 
 from replication import cli
 from replication.cli import main
+from replication.protocol.ground.versions import NEWEST_KNOWN
 from replication.quality import command as check_quality
 from replication.spark import import_artifacts, incident_page, maintain, replay, stream, views
 from tests.changed_evidence import changed_copy
@@ -333,8 +334,8 @@ def test_a_release_whose_rules_are_not_known_is_told_with_what_to_do(
     said = capsys.readouterr().err
     assert (
         "note: the evidence names a release: the rules of Kafka 5.1.0 are not known here; those of "
-        "0.8.0 to 4.3 are. Get a newer version of this tool, or name the nearest of these "
-        "releases: its rules are taken then; --kafka names it\n"
+        f"0.8.0 to {NEWEST_KNOWN} are. Get a newer version of this tool, or name the nearest of "
+        "these releases: its rules are taken then; --kafka names it\n"
     ) in said
     main(["diagnose", str(log), "--kafka", "4.3.0"])
     assert "are not known here" not in capsys.readouterr().err

@@ -3,10 +3,12 @@
 `python -m tests.docs.tables --write` puts them between their marks.
 """
 
+import ast
 import inspect
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,6 +29,9 @@ from replication.spark.metrics import Metrics as StreamMetrics
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ALERTS = ROOT / "conf" / "prometheus" / "alerts.yml"
+# The rooms whose floors a contributor is shown.
+DRAWN = ("replication", "replication.protocol", "replication.protocol.histories",
+         "replication.evidence")  # fmt: skip
 # Columns that nearly every table has; told once.
 COMMON = (
     "topic_partition_id", "cluster_id", "incident", "topic", "topic_id", "partition", "run",
@@ -213,7 +218,31 @@ def alerts_table() -> str:
     )
 
 
+def layers_drawing() -> str:
+    """The floors of the house and of its three largest rooms, by the import contracts."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    blocks = []
+    for contract in told["tool"]["importlinter"]["contracts"]:
+        room = contract.get("containers", [""])[0]
+        if room in DRAWN:
+            layers = (re.sub(r"[()]", "", layer) for layer in contract["layers"])
+            blocks.append("\n".join([f"{room}:", *(f"    {layer}" for layer in layers)]))
+    return "```\n" + "\n\n".join(blocks) + "\n```\n"
+
+
+def rooms_table() -> str:
+    """A row per package: what the first sentence of its docstring says of it."""
+    rows = ["| room | what is in it |", "|---|---|"]
+    for path in sorted((ROOT / "replication").rglob("__init__.py")):
+        doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        if doc:
+            room = path.parent.relative_to(ROOT).as_posix()
+            rows.append(f"| `{room}` | {' '.join(doc.split(chr(10) * 2)[0].split())} |")
+    return "\n".join(rows) + "\n"
+
+
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
+    "layout.md": {"layers": layers_drawing, "rooms": rooms_table},
     "protocol.md": {"rules": rules_table},
     "protocol_releases.md": {"flags": flags_table},
     "live.md": {"shipped": shipped_table},

@@ -26,8 +26,8 @@ from replication.spark.partition_fold import (
     verdict_rows,
 )
 from replication.spark.shard_fold import (
-    GARBAGE_AFTER,
     FIGURES,
+    GARBAGE_AFTER,
     REFOLD,
     UNSETTLED,
     ShardFold,
