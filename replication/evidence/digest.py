@@ -1104,7 +1104,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         description="Reads a Kafka log directory into one small file for replication-analyzer.",
     )
     parser.add_argument("directory", help="one directory of log.dirs; run once for each")
-    parser.add_argument("--out", help="file to write, such as broker-1.jsonl.gz")
+    parser.add_argument("--out", help="file to write, such as broker-1.jsonl.gz; -: print it")
     parser.add_argument("--every", type=float, metavar="SECONDS", help="go on, with --to-stdout")
     parser.add_argument(
         "--to-stdout", action="store_true", help="print lines of what has changed, for a shipper"
@@ -1119,7 +1119,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         take_lowest_priority()
         return print_lines(directory, options.every, _print)
     target = os.path.realpath(options.out)
-    if target.startswith(directory + os.sep):
+    if options.out != "-" and target.startswith(directory + os.sep):
         print("digest: --out must not lie inside the log directory", file=sys.stderr)
         return 2
     if not os.path.isdir(directory):
@@ -1128,14 +1128,18 @@ def main(arguments: Optional[List[str]] = None) -> int:
     take_lowest_priority()
     unfinished = target + ".unfinished"
     try:
-        with open(unfinished, "wb") as stream:
-            out = write_digest(directory, stream)
-        os.replace(unfinished, target)
+        if options.out == "-":
+            out = write_digest(directory, sys.stdout.buffer)
+            sys.stdout.flush()
+        else:
+            with open(unfinished, "wb") as stream:
+                out = write_digest(directory, stream)
+            os.replace(unfinished, target)
     except OSError as error:
         print(f"digest: {error}", file=sys.stderr)
         return 2
-    size = os.path.getsize(target)
-    print(f"digest: {out.batches} record batches, {size} bytes in {options.out}", file=sys.stderr)
+    size = "" if options.out == "-" else f", {os.path.getsize(target)} bytes in {options.out}"
+    print(f"digest: {out.batches} record batches{size}", file=sys.stderr)
     if out.failures:
         text = "files could not be read; they are named in the digest"
         print(f"digest: {out.failures} {text}", file=sys.stderr)

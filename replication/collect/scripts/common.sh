@@ -1,18 +1,37 @@
 # ---- The same for every platform ----------------------------------------------------------------
-# `sizes` prints what would be taken and how large it is; `collect` takes it. Nothing on a broker is
-# changed, nothing is stopped. What cannot be had is said, and the rest is taken all the same.
+# `sizes` prints what would be taken and how large it is; `collect` takes it, into a folder of this run
+# alone below OUT: what an earlier run took stays as it is. Nothing on a broker is changed, nothing is
+# stopped. What cannot be had is said, here and in not-taken.txt, and the rest is taken all the same.
 say() { printf '%s\n' "$*" >&2; }
 
 FAILED=0
 MODE=
+INTO= # the folder of this run
+STATUS=0
+CAUSE= # why the last step failed
 WHERE_TOOLS_ARE=
 failed() {
   FAILED=$((FAILED + 1))
   say "  NOT TAKEN: $*"
+  write_down "NOT TAKEN: $*"
 }
 
 # What the settings leave out is no failure.
-left_out() { say "  LEFT OUT, as COPY=none says: $*. Without disks no copy of a lost record can be found"; }
+left_out() {
+  say "  LEFT OUT, as COPY=none says: $*. Without disks no copy of a lost record can be found"
+  write_down "LEFT OUT, as COPY=none says: $*"
+}
+
+write_down() {
+  [ "$MODE" = collect ] || return 0
+  if [ ! -s "$INTO/not-taken.txt" ]; then
+    printf 'What a script of replication-analyzer collect did not take, and why:\n' >"$INTO/not-taken.txt"
+  fi
+  printf '%s\n' "$*" >>"$INTO/not-taken.txt"
+}
+
+# The last line that tells something: no frame of a stack trace, not kubectl's own line about the status.
+last_words() { sed '/^[[:space:]]*$/d; /^[[:space:]]*at /d; /^[[:space:]]*\.\.\. [0-9]* more$/d; /^command terminated with exit code/d' | tail -n 1; }
 
 # without_tool STATUS COMMAND..: says once where Kafka's tools are looked for, if one is not there.
 without_tool() {
@@ -27,32 +46,43 @@ without_tool() {
   fi
 }
 
-# keep FILE COMMAND..: what the command prints, below $OUT. tar ends with 1 where a broker goes on
-# writing to a file that it reads: that copy is of use.
-keep() {
-  local file="$OUT/$1" status=0
+# take FILE COMMAND..: what the command prints, below $INTO; where that fails, STATUS and CAUSE say how.
+# tar ends with 1 where a broker goes on writing to a file that it reads: that copy is of use.
+take() {
+  local file="$INTO/$1"
   shift
   say "+ $*"
   mkdir -p "$(dirname "$file")"
-  "$@" >"$file" 2>"$file.err" || status=$?
-  if [ "$status" -ne 0 ] && ! { [ "$status" -eq 1 ] && grep -q 'file changed as we read it' "$file.err"; }; then
-    failed "$file (exit status $status): $(tail -n 1 "$file.err")"
-    without_tool "$status" "$@"
-    [ -s "$file" ] || rm -f "$file"
-  fi
+  STATUS=0
+  "$@" >"$file" 2>"$file.err" || STATUS=$?
+  CAUSE=$(last_words <"$file.err")
+  if [ "$STATUS" -ne 0 ] && [ -z "$CAUSE" ]; then CAUSE=$(tail -c 1000 "$file" | last_words); fi
+  if [ "$STATUS" -eq 1 ] && grep -q 'file changed as we read it' "$file.err"; then STATUS=0; fi
   rm -f "$file.err"
+  [ "$STATUS" -eq 0 ] && return 0
+  [ -s "$file" ] || rm -f "$file"
+  return 1
 }
 
-# room KILOBYTES WHAT [OR ELSE]: whether $OUT has space for that and a tenth more.
+# keep FILE COMMAND..: takes it, or says why not.
+keep() {
+  if take "$@"; then return; fi
+  failed "$INTO/$1 (exit status $STATUS): $CAUSE"
+  shift
+  without_tool "$STATUS" "$@"
+}
+
+# room KILOBYTES WHAT [OR ELSE]: whether OUT has space for that and a tenth more.
 room() {
   local free
-  free=$(df -Pk "$OUT" | awk 'NR == 2 { print $4 }')
+  free=$(df -Pk "$INTO" | awk 'NR == 2 { print $4 }')
   [ "$free" -ge $(($1 + $1 / 10)) ] && return 0
   failed "$2: $1 KiB, and $OUT has room for $free KiB. Set OUT to a larger disk${3:-}"
   return 1
 }
 
 begin() {
+  local at number=1
   case "${1:-}" in
   sizes | collect) MODE=$1 ;;
   *)
@@ -67,14 +97,30 @@ begin() {
     exit 2
     ;;
   esac
+  if [ -n "$COMMAND_CONFIG" ] && [ ! -r "$COMMAND_CONFIG" ]; then
+    say "COMMAND_CONFIG=$COMMAND_CONFIG cannot be read: name a file of client settings on this machine"
+    exit 2
+  fi
+  if [ "$MODE" = sizes ]; then return; fi
   mkdir -p "$OUT"
+  at="$OUT/$(date -u +%Y-%m-%dT%H%M%SZ)"
+  INTO=$at
+  until mkdir "$INTO"; do
+    if [ ! -d "$INTO" ]; then
+      say "OUT=$OUT: no folder can be made there. Set OUT to a folder in which this user may write"
+      exit 2
+    fi
+    number=$((number + 1))
+    INTO="$at-$number"
+  done 2>/dev/null
+  say "This run is kept in $INTO"
 }
 
 finish() {
   say ""
   say "By hand: what producers and consumers were told (a JSON Lines file of topic, partition, offset,"
   say "acks, status and key of each record), below $OUT. Brokers never write that down."
-  if [ "$FAILED" -gt 0 ]; then say "$FAILED of the steps failed: see NOT TAKEN above."; fi
+  if [ "$FAILED" -gt 0 ]; then say "$FAILED of the steps failed: see NOT TAKEN above${INTO:+, and $INTO/not-taken.txt}."; fi
   say "Then, where the tool is: replication-analyzer diagnose $OUT"
   say "And what it lacks:       replication-analyzer collect $OUT"
   [ "$FAILED" -eq 0 ]

@@ -59,15 +59,15 @@ bucket() {
     aws s3 ls --recursive --summarize "$S3_LOGS" | tail -n 2 >&2
     return
   fi
-  say "+ aws s3 sync $S3_LOGS $OUT/broker-logs"
-  aws s3 sync "$S3_LOGS" "$OUT/broker-logs" >&2 || failed "$S3_LOGS"
+  say "+ aws s3 sync $S3_LOGS $INTO/broker-logs"
+  aws s3 sync "$S3_LOGS" "$INTO/broker-logs" >&2 || failed "$S3_LOGS"
 }
 
 kafka_tool() {
   local name=$1
   shift
   if [ -x "$KAFKA_BIN/$name.sh" ]; then name="$name.sh"; fi
-  if [ -n "$COMMAND_CONFIG" ]; then set -- "$@" --command-config "$COMMAND_CONFIG"; fi
+  if [ -n "$COMMAND_CONFIG" ]; then set -- --command-config "$COMMAND_CONFIG" "$@"; fi
   "$KAFKA_BIN/$name" --bootstrap-server "$BOOTSTRAP" "$@"
 }
 

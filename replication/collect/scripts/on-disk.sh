@@ -14,7 +14,7 @@ kafka_tool() {
   local name=$1
   shift
   if [ -x "$KAFKA_BIN/$name.sh" ]; then name="$name.sh"; fi
-  if [ -n "$COMMAND_CONFIG" ]; then set -- "$@" --command-config "$COMMAND_CONFIG"; fi
+  if [ -n "$COMMAND_CONFIG" ]; then set -- --command-config "$COMMAND_CONFIG" "$@"; fi
   "$KAFKA_BIN/$name" --bootstrap-server "$BOOTSTRAP" "$@"
 }
 
@@ -68,7 +68,7 @@ disks() {
     if [ "$MODE" = sizes ]; then continue; fi
     case "$COPY" in
     whole) if room "$size" "$dir" ", or COPY=digest"; then keep "disk-$number.tar" tar -C "$dir" -cf - .; fi ;;
-    digest) digest "$dir" "$OUT/disk-$number.digest.jsonl.gz" ;;
+    digest) digest "$dir" "$INTO/disk-$number.digest.jsonl.gz" ;;
     none) left_out "$dir" ;;
     esac
   done <<END

@@ -6,7 +6,7 @@
 # Order: the journal, which loses its oldest lines first; what the cluster says now; the brokers' logs;
 # the disks. Size: a journal has megabytes to a few gigabytes; a digest of a disk is about a thousandth
 # of it; a copy of a disk is all of it. A disk decides most after a clean stop of its broker: where you
-# may stop the unit, stop it, then run this once more.
+# may stop the unit, stop it, then run this once more: each run has a folder of its own below OUT.
 set -uo pipefail
 
 # Settings: each may be set in the environment.
@@ -18,7 +18,7 @@ DATA_DIRS=${DATA_DIRS:-}                       # where empty: log.dirs and metad
 BROKER_LOGS=${BROKER_LOGS:-/var/log/kafka}     # server.log, controller.log, state-change.log
 ZOOKEEPER_DATA=${ZOOKEEPER_DATA:-}             # the folder that holds version-2, where ZooKeeper runs here
 KAFKA_BIN=${KAFKA_BIN:-/opt/kafka/bin}         # holds kafka-topics (or kafka-topics.sh)
-BOOTSTRAP=${BOOTSTRAP:-localhost:9092}
+BOOTSTRAP=${BOOTSTRAP:-localhost:9092}         # any broker that runs
 COMMAND_CONFIG=${COMMAND_CONFIG:-} # a file of client settings, where the cluster asks for a password
 COPY=${COPY:-digest}               # digest: headers of records only; whole: with the records; none
 DIGEST=${DIGEST:-./digest.py}      # copied here from DIGEST_OF_TOOL, by scp or as you like

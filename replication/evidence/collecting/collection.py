@@ -37,7 +37,7 @@ from replication.evidence.collecting.finding import (
     cannot_be_opened,
     find,
     is_binary,
-    is_of_distribution,
+    is_no_evidence,
     why_ignored,
 )
 from replication.evidence.collecting.headings import headed
@@ -320,7 +320,7 @@ def read_file(
         result.recognised[str(path)] = "ZooKeeper snapshot or transaction log"
     elif is_event_dump(path):
         result.event_dumps.append(path)
-    elif is_binary(path) or is_of_distribution(path):
+    elif is_binary(path) or is_no_evidence(path):
         result.ignored.append(Unreadable(str(path), "file", why_ignored(path)))
     elif (outputs := outputs_of(path)) is not None:
         _take_outputs(path, outputs, told, facts_folder, result)

@@ -141,18 +141,28 @@ def is_binary(path: Path) -> bool:
     return is_no_text(head)
 
 
-# How the texts begin that Kafka's distribution brings along and that show log lines.
-_DISTRIBUTION = (b"KRaft (aka KIP-500) mode",)
+# How texts begin that show log lines and are no evidence, and what they are.
+_NO_EVIDENCE = {
+    b"KRaft (aka KIP-500) mode": "a text of Kafka's own distribution",
+    b"What a script of replication-analyzer collect did not take": (
+        "what a script of collect did not take, and why: read it"
+    ),
+}
 
 
-def is_of_distribution(path: Path) -> bool:
-    """Whether a file is one of the texts of Kafka's own distribution: its lines are of no broker
-    that anybody ran."""
+def is_no_evidence(path: Path) -> bool:
+    """Whether a file's lines are of no broker that anybody ran: a text of Kafka's distribution, or
+    what `collect` could not take."""
     try:
         with open_unpacked(path) as stream:
-            return stream.read(64).lstrip().startswith(_DISTRIBUTION)
+            return _no_evidence(stream.read(80)) is not None
     except READ_ERRORS:
         return False
+
+
+def _no_evidence(head: bytes) -> str | None:
+    began = head.lstrip()
+    return next((what for text, what in _NO_EVIDENCE.items() if began.startswith(text)), None)
 
 
 _SEGMENT_NAME = re.compile(r"^\d{20}\.log(\.\w+)?$")
@@ -170,8 +180,8 @@ def why_ignored(path: Path) -> str:
             head = stream.read(1 << 16)
     except READ_ERRORS as error:
         return f"cannot be unpacked: {error}"
-    if head.lstrip().startswith(_DISTRIBUTION):
-        return "a text of Kafka's own distribution"
+    if (known := _no_evidence(head)) is not None:
+        return known
     if foreign:
         return f"{foreign}, which is not opened here: unpack it first"
     if not head.strip():
