@@ -50,6 +50,8 @@ MEANINGS = {
     "that replica's directory before it follows or is restarted.",
     "RecordsUndetermined": "Records were missing under a leader. Whether a replica still holds "
     "them, or they are back, nothing tells yet: ship the lines and digests of every replica.",
+    "ReplicasDiverged": "Replicas hold different records at one offset: consumers read other "
+    "records after the next change of the leader.",
     "InvariantViolated": "Replication has not kept a promise that it makes in every release.",
     "BrokerSilent": "Nothing comes from this broker any more, while others go on: it has died, or "
     "its shipper. What rests on it is UNKNOWN.",
@@ -176,9 +178,10 @@ def _lost(answer: Answer, kind: str, name: str, epoch: str, rows: list[Row]) -> 
 def _violated(answer: Answer, name: str, row: Row) -> Alert | None:
     if row["invariant"].endswith("_survive"):
         return None  # The loss ledger says more.
-    severity = CRITICAL if row["invariant"] == "log_matching" else WARNING
+    differ = row["invariant"] == "log_matching"
     return _alert(
-        answer, "InvariantViolated", name, severity,
+        answer, "ReplicasDiverged" if differ else "InvariantViolated", name,
+        CRITICAL if differ else WARNING,
         f"{row['invariant']} is violated in {_short(name)}", [row["reason"] or ""],
         f"SELECT * FROM findings WHERE topic_partition_id = '{name}'",
         more={"invariant": row["invariant"]},

@@ -24,7 +24,14 @@ from replication.protocol.ground.model import moment
 from replication.protocol.judgement.judge import INVARIANTS
 from replication.quality.metrics import Metrics as QualityMetrics
 from replication.spark.alerting import Alerting, Channels, channels_of
-from replication.spark.alerts import CRITICAL_AFTER_MS, Answer, Outbox, alerts_of, payload
+from replication.spark.alerts import (
+    CRITICAL_AFTER_MS,
+    MEANINGS,
+    Answer,
+    Outbox,
+    alerts_of,
+    payload,
+)
 from replication.spark.answer_tables import Outcome
 from replication.spark.event_files import SourceError
 from replication.spark.metrics import Metrics
@@ -167,7 +174,7 @@ def test_losses_and_other_broken_promises() -> None:
                 verdict("committed_records_survive", "VIOLATED"),
                 verdict("version_conformance", "UNKNOWN")]  # fmt: skip
     assert said(answered(verdicts=verdicts)) == {
-        ("InvariantViolated", "critical"), ("InvariantViolated", "warning"),
+        ("ReplicasDiverged", "critical"), ("InvariantViolated", "warning"),
     }  # fmt: skip
 
 
@@ -466,15 +473,27 @@ def test_a_dead_stream_is_told_by_what_every_stream_has_from_the_first_scrape_on
 
 
 @pytest.mark.parametrize("invariant", INVARIANT_NAMES)
-def test_the_rules_tell_of_every_violated_invariant(invariant: str) -> None:
+def test_the_rules_tell_of_every_violated_invariant_as_the_webhook_does(invariant: str) -> None:
     rules = YAML(typ="safe").load(RULES.read_text())["groups"][0]["rules"]
     told = [
-        rule["alert"]
+        (rule["alert"], rule["labels"]["severity"])
         for rule in rules
         for selector in re.findall(r"replication_verdicts\{(.*?)\}", rule["expr"])
         if _takes(selector, {"invariant": invariant, "verdict": "VIOLATED"})
     ]
+    assert set(told) == said(answered(verdicts=[verdict(invariant, "VIOLATED")]))
     assert len(told) == 1
+
+
+def test_the_page_says_which_rules_the_webhook_has_not() -> None:
+    page = (project_root() / "docs" / "alerts.md").read_text(encoding="utf-8")
+    rules = {
+        rule["alert"] for rule in YAML(typ="safe").load(RULES.read_text())["groups"][0]["rules"]
+    }
+    told, _, lacking = page.partition("It tells of ")[2].partition("The webhook has no ")
+    its = set(re.findall(r"\b[A-Z][a-z]+[A-Z]\w+", told.partition(". ")[0]))
+    assert its == set(MEANINGS)
+    assert its | set(re.findall(r"\b[A-Z][a-z]+[A-Z]\w+", lacking.partition(".")[0])) == rules
 
 
 def test_promtool_takes_the_rules(tmp_path: Path) -> None:
