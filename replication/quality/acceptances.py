@@ -30,8 +30,9 @@ def load(path: Path | None) -> list[Acceptance]:
     text = file_of(path)
     check_keys(str(path), text, (), ("accepted",))
     entries = text.get("accepted")
-    if not entries or not isinstance(entries, list) or not all(type(e) is dict for e in entries):
-        raise SuiteError(f"{path}: has no [[accepted]] with {', '.join(KEYS)}")
+    if not isinstance(entries, list) or not all(type(e) is dict for e in entries):
+        keys = ", ".join(KEYS)
+        raise SuiteError(f"{path}: has no [[accepted]] with {keys}, nor accepted = [] for none")
     found = []
     for number, entry in enumerate(entries, 1):
         where = f"{path}: [[accepted]] number {number}"

@@ -1,14 +1,17 @@
 """The pages of docs/: tables as in the code, links that lead somewhere, files that exist."""
 
+import argparse
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from replication.cli import main
+from replication.cli import _parser, main
 from tests import injections
 from tests.docs.tables import DOCS, TABLES, with_tables
+from tests.docs.test_running import PARSERS
 from tests.guards import PAGE, missing, with_table
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +49,53 @@ def test_every_cited_page_is_in_the_repository() -> None:
         if cited.rsplit("/", 1)[-1] not in pages
     }
     assert missing == set()
+
+
+def flags_and_help() -> Iterator[tuple[str, str]]:
+    """Each flag of the commands and jobs, and what its help says."""
+    waiting = [_parser(), *(made() for made in PARSERS.values())]
+    while waiting:
+        for action in waiting.pop()._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                waiting += action.choices.values()
+            for flag in action.option_strings[-1:]:
+                yield flag, action.help or ""
+
+
+def test_a_page_that_help_points_to_has_the_flag() -> None:
+    told = [(flag, page) for flag, said in flags_and_help() for page in CITED.findall(said)]
+    assert {flag for flag, _ in told} >= {"--base-after", "--state-shards", "--line-field"}
+    lacking = {
+        f"{flag}: {page}"
+        for flag, page in told
+        if not re.search(
+            rf"{flag}\b|\b{flag[2:].replace('-', '_')}\b", (DOCS / page).read_text(encoding="utf-8")
+        )
+    }
+    assert lacking == set()
+
+
+def test_a_heading_that_is_pointed_to_is_on_the_page() -> None:
+    """`docs/PAGE.md, Heading`, as messages, scripts and rules say it."""
+    listed = [
+        *(ROOT / "replication").rglob("*.py"), *(ROOT / "replication").rglob("*.sh"),
+        *(ROOT / "jobs").glob("*.py"), *(ROOT / "conf").rglob("*.yml"),
+    ]  # fmt: skip
+    told = {
+        (page, heading)
+        for path in listed
+        for page, heading in re.findall(
+            r"docs/(\w+\.md), ([A-Z][\w ]+)", path.read_text(encoding="utf-8")
+        )
+    }
+    assert len(told) >= 2
+    assert {
+        f"{page}: {heading}"
+        for page, heading in told
+        if not re.search(
+            rf"^#+ {heading}$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE
+        )
+    } == set()
 
 
 def test_the_contract_names_every_command_and_flag(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 
 from replication import submit
 from replication.paths import how_to_install
+from replication.quality import acceptances
 from replication.quality import command as quality
 from replication.spark import (
     failures,
@@ -63,7 +64,8 @@ def pods() -> dict[str, dict[str, Any]]:
     """Kind and name -> the pod of what has one."""
     found = {}
     for one in manifests():
-        spec = one["spec"].get("jobTemplate", one)["spec"]
+        spec = one.get("spec", {})
+        spec = spec["jobTemplate"]["spec"] if "jobTemplate" in spec else spec
         if "template" in spec:
             found[f"{one['kind']} {one['metadata']['name']}"] = spec["template"]["spec"]
     return found
@@ -94,8 +96,9 @@ def test_there_are_calls_for_each_engine() -> None:
 
 def test_manifests_name_what_they_mount_and_claim() -> None:
     claims = {m["metadata"]["name"] for m in manifests() if m["kind"] == "PersistentVolumeClaim"}
-    kinds = ["PersistentVolumeClaim", "Deployment", "Service", "ServiceMonitor", "CronJob"]
-    assert [m["kind"] for m in manifests()] == [*kinds, "CronJob"]
+    assert {m["kind"] for m in manifests()} == {
+        "PersistentVolumeClaim", "Deployment", "Service", "ServiceMonitor", "CronJob", "ConfigMap",
+    }  # fmt: skip
     for spec in pods().values():
         volumes = {v["name"]: v for v in spec["volumes"]}
         mounts = [m["name"] for c in spec["containers"] for m in c["volumeMounts"]]
@@ -103,6 +106,8 @@ def test_manifests_name_what_they_mount_and_claim() -> None:
         named = {v["persistentVolumeClaim"]["claimName"] for v in volumes.values()
                  if "persistentVolumeClaim" in v}  # fmt: skip
         assert named <= claims
+        texts = {m["metadata"]["name"] for m in manifests() if m["kind"] == "ConfigMap"}
+        assert {v["configMap"]["name"] for v in volumes.values() if "configMap" in v} <= texts
 
 
 @pytest.mark.parametrize("name", pods())
@@ -130,7 +135,8 @@ def test_a_pod_may_write_its_volume_and_has_what_it_needs(name: str) -> None:
     own, job = submit._split(each["args"])
     [memory] = [int(w.rpartition("=")[2].rstrip("g")) for w in own if "driver-memory" in w]
     assert asked["cpu"]
-    assert memory < int(limits["memory"].removesuffix("Gi"))
+    # Python on the driver, a Python for each core and RocksDB have the rest.
+    assert 2 * memory <= int(limits["memory"].removesuffix("Gi"))
     lasting = [
         m["mountPath"]
         for m in each["volumeMounts"]
@@ -153,20 +159,65 @@ def test_what_kubernetes_does_not_repeat_are_the_statuses_that_stay() -> None:
         assert set(rule["onExitCodes"]["values"]) == told - {0, failures.EXIT_TRY_AGAIN}
 
 
-def test_the_metrics_of_the_stream_are_scraped() -> None:
-    of = {m["kind"]: m for m in manifests()}
-    labels = of["Deployment"]["spec"]["template"]["metadata"]["labels"]
-    [each] = of["Deployment"]["spec"]["template"]["spec"]["containers"]
-    flags = vars(stream.parser().parse_args(submit._split(each["args"])[1]))
-    [port] = each["ports"]
-    assert flags["alert"] == [f"prometheus={port['containerPort']}"]
-    assert flags["shipped"]
-    assert labels.items() >= of["Service"]["spec"]["selector"].items()
+def test_the_metrics_of_stream_and_checks_are_scraped() -> None:
+    """Without those of the checks ExpectationFailed and others can never fire."""
+    of = {m["kind"]: m for m in manifests() if m["kind"] != "Deployment"}
+    made = {m["metadata"]["name"]: m for m in manifests() if m["kind"] == "Deployment"}
     [served] = of["Service"]["spec"]["ports"]
-    assert served["targetPort"] == port["name"]
+    ports = {}
+    for name, one in made.items():
+        labels = one["spec"]["template"]["metadata"]["labels"]
+        assert labels.items() >= of["Service"]["spec"]["selector"].items()
+        assert labels.items() >= one["spec"]["selector"]["matchLabels"].items()
+        [each] = one["spec"]["template"]["spec"]["containers"]
+        [port] = each["ports"]
+        assert served["targetPort"] == port["name"]
+        flags = vars(PARSERS[name]().parse_args(submit._split(each["args"])[1]))
+        ports[name] = flags["alert"] if name == "replication-stream" else flags["metrics"]
+    assert ports == {
+        "replication-stream": [f"prometheus={port['containerPort']}"],
+        "replication-quality": port["containerPort"],
+    }
     chosen = of["ServiceMonitor"]["spec"]
     assert of["Service"]["metadata"]["labels"].items() >= chosen["selector"]["matchLabels"].items()
     assert [e["port"] for e in chosen["endpoints"]] == [served["name"]]
+
+
+def test_what_is_accepted_is_mounted_and_may_be_nothing(tmp_path: Path) -> None:
+    [texts] = [m["data"] for m in manifests() if m["kind"] == "ConfigMap"]
+    [(name, text)] = texts.items()
+    (tmp_path / name).write_text(text)
+    assert acceptances.load(tmp_path / name) == []
+    [each] = pods()["Deployment replication-quality"]["containers"]
+    flags = vars(quality.parser().parse_args(submit._split(each["args"])[1]))
+    mounts = {m["mountPath"] for m in each["volumeMounts"] if m["name"] == "accepted"}
+    assert flags["accepted"].name == name
+    assert {str(flags["accepted"].parent)} == mounts
+
+
+def test_the_rule_of_maintenance_asks_for_the_cron_job_of_the_page() -> None:
+    rules = (ROOT / "conf" / "prometheus" / "alerts.yml").read_text(encoding="utf-8")
+    asked = set(re.findall(r'cronjob="([\w-]+)"', rules))
+    assert asked == {m["metadata"]["name"] for m in manifests() if m["kind"] == "CronJob"}
+
+
+def test_an_upgrade_stops_and_starts_all_that_writes() -> None:
+    page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
+    told = page.partition("### An upgrade on Kubernetes")[2].partition("\n## ")[0]
+    for one in manifests():
+        if one["kind"] in ("Deployment", "CronJob"):
+            name = one["metadata"]["name"]
+            stop = "scale deployment .*" if one["kind"] == "Deployment" else "patch cronjob "
+            assert len(re.findall(rf"^kubectl {stop}{name}", told, re.MULTILINE)) == 2
+            assert f"{one['kind'].lower()}/{name}" in told
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_yaml_on_any_page_is_yaml(page: Path) -> None:
+    for text in re.findall(
+        r"^```yaml\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    ):
+        assert list(YAML(typ="safe").load_all(text))
 
 
 def test_the_rules_become_a_manifest_by_the_command_of_the_page() -> None:

@@ -13,7 +13,8 @@ import pytest
 from kafka import KafkaConsumer
 from ruamel.yaml import YAML
 
-from replication.evidence.collecting.envelopes import ShippedLine, shipped_lines
+from replication.evidence import digest
+from replication.evidence.collecting.envelopes import FieldNames, ShippedLine, shipped_lines
 from replication.paths import project_root
 from tests.spark.kafka_broker import make_topic, started_broker
 
@@ -70,6 +71,32 @@ def test_filebeat() -> None:
         read(sent | {"@metadata": {"beat": "filebeat"}, "input": {"type": "filestream"}})
         == EXPECTED
     )
+
+
+def test_a_digest_from_a_pod_of_its_own_has_the_brokers_host() -> None:
+    """By the label and the flag of the page; the broker's own lines keep the name of its pod."""
+    section = PAGE.partition("### Digests of Strimzi's brokers")[2].partition("\n## ")[0]
+    [field] = re.findall(r"--host-field ([\w.-]+)", section)
+    [text] = re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)
+    template = YAML(typ="safe").load(text)["spec"]["template"]
+    [each] = template["spec"]["containers"]
+    flags = each["command"][3:]
+    assert flags == ["--every", "60", "--to-stdout"]
+    lines: list[str] = []
+    incident = project_root() / "tests" / "incidents" / "unclean_election__4.1.1"
+    digest.DigestLines(str(incident / "broker-1" / "disk-final"), 60, lines.append).tell()
+    labels = template["metadata"]["labels"]
+    names = FieldNames(host=(field,))
+    pod = {"pod_name": "digest-1-x", "labels": labels}
+    for line in lines:
+        sent = {"log": f"2026-11-20T15:18:29.704Z stdout F {line}", "kubernetes": pod}
+        [found] = shipped_lines(json.dumps(sent).encode(), names)
+        assert isinstance(found, ShippedLine)
+        assert (found.host, found.digest) == (labels["kafka-broker"], True)
+    own = {"log": LINE, "kubernetes": {"pod_name": "my-cluster-broker-0", "labels": {"a": "b"}}}
+    [found] = shipped_lines(json.dumps(own).encode(), names)
+    assert isinstance(found, ShippedLine)
+    assert found.host == labels["kafka-broker"]
 
 
 @pytest.mark.kafka

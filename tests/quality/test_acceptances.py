@@ -49,6 +49,11 @@ def test_what_became_of_an_entry_is_told(tmp_path: Path) -> None:
     assert list(acceptances.words(entries, {"other"}, {"another"}, all_asked=False)) == []
 
 
+def test_a_file_that_is_mounted_before_anything_is_accepted_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("accepted = []")
+    assert acceptances.load(tmp_path / "a.toml") == []
+
+
 @pytest.mark.parametrize(
     ("before", "after", "says"),
     [
