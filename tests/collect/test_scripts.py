@@ -271,6 +271,37 @@ def test_disks_that_are_left_out_on_purpose_are_said_and_are_no_failure(
     assert "COPY=all is none of what this script knows: " in wrong.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "counts"),
+    [
+        ("file changed as we read it", False),
+        ("File removed before we read it", False),
+        ("Cannot open: Permission denied", True),
+    ],
+)
+def test_a_copy_beside_a_broker_that_goes_on_writing_is_of_use(
+    words: str, counts: bool, machine: dict[str, str], tmp_path: Path
+) -> None:
+    tar = Path(machine["KAFKA_BIN"]) / "tar"
+    tar.write_text(
+        f"#!/bin/sh\n{shutil.which('tar')} \"$@\"\necho 'tar: ./a: {words}' >&2\nexit 1\n"
+    )
+    tar.chmod(0o755)
+    done = collected("strimzi", machine, tmp_path, OUT=str(tmp_path / "e"))
+    assert ("disk.tar (exit status 1): tar: ./a: " in done.stderr) is counts
+
+
+def test_a_folder_that_cannot_be_made_ends_it_before_anything_is_asked(
+    machine: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    done = collected("strimzi", machine, tmp_path, OUT=str(tmp_path / "file"))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "no folder can be made there. Set OUT to a folder" in done.stderr
+    assert not (Path(machine["KAFKA_BIN"]) / "told.kubectl").exists()
+
+
 def test_a_disk_without_room_is_not_begun(machine: dict[str, str], tmp_path: Path) -> None:
     df = Path(machine["KAFKA_BIN"]) / "df"
     df.write_text("#!/bin/sh\nprintf 'h\\nd 9 9 9 9%% /\\n'\n")
@@ -308,8 +339,9 @@ def test_a_second_run_leaves_what_the_first_took(
     assert len(list(out.iterdir())) == 2
 
 
+@pytest.mark.parametrize("copy", ["whole", "digest"])
 def test_copies_of_a_running_and_of_a_stopped_broker_are_read_together(
-    machine: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    copy: str, machine: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "evidence"
     for disk, mute in (("disk-before-restart", ""), (DISK, "here")):
@@ -321,10 +353,11 @@ def test_copies_of_a_running_and_of_a_stopped_broker_are_read_together(
                 shutil.copytree(INCIDENT / broker, logs, ignore=lambda _, n: set(n) - LOGS)
             collected(
                 "bare-metal", machine, tmp_path, OUT=str(out / broker), BROKER_LOGS=str(logs),
-                DATA_DIRS=str(INCIDENT / broker / disk), COPY="whole", MUTE=mute,
+                DATA_DIRS=str(INCIDENT / broker / disk), COPY=copy, MUTE=mute,
+                DIGEST=str(Path(digest.__file__)),
             )  # fmt: skip
     shutil.copy(INCIDENT / "acks.jsonl", out)
-    assert len(list(out.rglob("disk-1.tar"))) == 7
+    assert len(list(out.rglob("disk-1.*"))) == 7
     assert losses(out, capsys) == losses(INCIDENT, capsys)
 
 

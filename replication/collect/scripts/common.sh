@@ -47,7 +47,7 @@ without_tool() {
 }
 
 # take FILE COMMAND..: what the command prints, below $INTO; where that fails, STATUS and CAUSE say how.
-# tar ends with 1 where a broker goes on writing to a file that it reads: that copy is of use.
+# tar ends with 1 where a broker goes on writing to a file that it reads, or deletes one: that copy is of use.
 take() {
   local file="$INTO/$1"
   shift
@@ -57,7 +57,7 @@ take() {
   "$@" >"$file" 2>"$file.err" || STATUS=$?
   CAUSE=$(last_words <"$file.err")
   if [ "$STATUS" -ne 0 ] && [ -z "$CAUSE" ]; then CAUSE=$(tail -c 1000 "$file" | last_words); fi
-  if [ "$STATUS" -eq 1 ] && grep -q 'file changed as we read it' "$file.err"; then STATUS=0; fi
+  if [ "$STATUS" -eq 1 ] && grep -Eq 'file changed as we read it|File removed before we read it' "$file.err"; then STATUS=0; fi
   rm -f "$file.err"
   [ "$STATUS" -eq 0 ] && return 0
   [ -s "$file" ] || rm -f "$file"
@@ -102,17 +102,17 @@ begin() {
     exit 2
   fi
   if [ "$MODE" = sizes ]; then return; fi
-  mkdir -p "$OUT"
+  mkdir -p "$OUT" 2>/dev/null
   at="$OUT/$(date -u +%Y-%m-%dT%H%M%SZ)"
   INTO=$at
-  until mkdir "$INTO"; do
+  until mkdir "$INTO" 2>/dev/null; do
     if [ ! -d "$INTO" ]; then
       say "OUT=$OUT: no folder can be made there. Set OUT to a folder in which this user may write"
       exit 2
     fi
     number=$((number + 1))
     INTO="$at-$number"
-  done 2>/dev/null
+  done
   say "This run is kept in $INTO"
 }
 
