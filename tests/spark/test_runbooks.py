@@ -27,6 +27,7 @@ from tests.spark.test_duckdb import connected
 
 LABELS = {
     "topic": "t", "partition": "0", "invariant": "committed_records_survive", "job": "j",
+    "namespace": "kafka",
     "suite": "verdicts", "expectation": "no_committed_loss", "tables": "/share/tables",
 }  # fmt: skip
 # What the rules cannot know.
@@ -47,7 +48,7 @@ def of_rules() -> dict[str, str]:
 def of_webhook() -> dict[str, str]:
     answer = answered(
         at_risk(), loss_ledger=[loss(), loss(status="recoverable"), loss(status="undetermined")],
-        verdicts=[verdict("leader_in_isr", "VIOLATED")],
+        verdicts=[verdict("leader_in_isr", "VIOLATED"), verdict("log_matching", "VIOLATED")],
     )  # fmt: skip
     answer.silent = {"Id-1": {2: "nothing came from it after noon"}}
     answer.tables = "/my tables"
