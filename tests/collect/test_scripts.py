@@ -58,7 +58,9 @@ END
 COMMANDS = {
     "docker": f"""
 case "$1" in
-inspect) [ -d {INCIDENT}/"${{@: -1}}" ] || exit 1 ;;
+inspect)
+  if [ -n "$UNREACHABLE" ]; then echo "Cannot connect to the Docker daemon" >&2; exit 1; fi
+  if [ ! -d {INCIDENT}/"$2" ]; then echo "Error: No such object: $2" >&2; exit 1; fi ;;
 logs)
   name=$3
   {OUTPUT} ;;
@@ -81,6 +83,7 @@ esac
     "kubectl": f"""
 shift 2
 printf '%s\\n' "$*" >>"$(dirname "$0")/told.kubectl"
+if [ -n "$UNREACHABLE" ]; then echo "The connection to the server was refused" >&2; exit 1; fi
 case "$1:$2:$4" in
 get:pods:*none*) ;;
 get:pods:*zookeeper*) if [ -n "$ZOOKEEPER_RUNS" ]; then echo pod/zookeeper-0; fi ;;
@@ -236,7 +239,10 @@ def test_sizes_takes_nothing_and_a_call_without_a_word_explains_itself(
             "KAFKA_BIN=/nowhere: set KAFKA_BIN to the folder",
         ),
         ("docker", {}, "no CONTAINERS: name them"),
-        ("docker", {"CONTAINERS": "x"}, "x: no such container here"),
+        ("bare-metal", {"CONFIG": "nowhere"}, "nowhere is not there, or this user may not read it"),
+        ("docker", {"CONTAINERS": "x"}, "NOT TAKEN: x: Error: No such object: x. docker ps -a"),
+        ("docker", {"CONTAINERS": "x", "UNREACHABLE": "1"}, "x: Cannot connect to the Docker"),
+        ("strimzi", {"UNREACHABLE": "1"}, "in kafka: The connection to the server was refused"),
         ("strimzi", {"SELECTORS": "app=none"}, "set NAMESPACE and SELECTORS"),
         ("msk", {}, "set LOG_GROUP or S3_LOGS"),
     ],
@@ -247,6 +253,9 @@ def test_what_cannot_be_had_is_said_and_counted(
     done = collected(platform, machine, tmp_path, OUT=str(tmp_path / "e"), **settings)
     assert done.returncode == 1
     assert f"{told}" in done.stderr
+    # Each is said once, with its own cause.
+    assert "NOT TAKEN:  " not in done.stderr
+    assert ("no pod of" in done.stderr) is (settings.get("SELECTORS") == "app=none")
     assert "of the steps failed: see NOT TAKEN above" in done.stderr
 
 

@@ -45,8 +45,9 @@ size_of() {
 }
 
 is_there() {
-  if docker inspect "$1" >/dev/null 2>&1; then return 0; fi
-  failed "$1: no such container here: docker ps -a lists them"
+  local told
+  if told=$(docker inspect "$1" 2>&1); then return 0; fi
+  failed "$1: $(printf '%s\n' "$told" | last_words). docker ps -a lists the containers that are here"
   return 1
 }
 

@@ -15,18 +15,20 @@ output() {
   kubectl -n "$NAMESPACE" logs "$pod" --timestamps "$@"
 }
 
-# find_pods SELECTORS: their names, in FOUND.
+# find_pods SELECTORS: their names, in FOUND; 1 where kubectl does not tell them.
 find_pods() {
-  local selector told all=
+  local selector told all='' status=0
   for selector in $1; do
     if told=$(kubectl -n "$NAMESPACE" get pods -l "$selector" --ignore-not-found -o name 2>&1); then
       all="$all$told
 "
     else
       failed "the pods of $selector in $NAMESPACE: $(printf '%s\n' "$told" | last_words)"
+      status=1
     fi
   done
   FOUND=$(printf '%s' "$all" | sed -n 's|^pod/||p' | sort -u)
+  return "$status"
 }
 
 # measure POD: SIZE of its DATA_DIR in KiB, empty where CAUSE says why it cannot be read.
@@ -53,7 +55,7 @@ outputs() {
   local pod=$1
   if [ "$MODE" = sizes ]; then
     measure "$pod"
-    say "$pod: $(output "$pod" 2>/dev/null | wc -c) bytes of output, ${SIZE:-$CAUSE: an unknown number of} KiB in $DATA_DIR"
+    say "$pod: $(output "$pod" | wc -c) bytes of output, ${SIZE:-$CAUSE: an unknown number of} KiB in $DATA_DIR"
     return
   fi
   keep "$pod/output.log" output "$pod"
@@ -108,7 +110,7 @@ digests() {
 
 all_pods() {
   local brokers zookeepers pod
-  find_pods "$SELECTORS"
+  if ! find_pods "$SELECTORS" && [ -z "$FOUND" ]; then return; fi
   brokers=$FOUND
   if [ -z "$brokers" ]; then
     failed "no pod of $SELECTORS in $NAMESPACE: set NAMESPACE and SELECTORS (kubectl get pods --show-labels)"

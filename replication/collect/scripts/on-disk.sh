@@ -51,7 +51,8 @@ zookeeper() {
 disks() {
   local number=0 dir size
   if [ -z "$(data_dirs)" ]; then
-    failed "no log.dirs in $CONFIG: set CONFIG to the broker's settings, or DATA_DIRS to its disks"
+    failed "no log.dirs in $CONFIG: set CONFIG to the broker's settings, or DATA_DIRS to its disks$([ -r "$CONFIG" ] || echo ". $CONFIG is not there, or this user may not read it")"
+    return
   fi
   while IFS= read -r dir; do
     number=$((number + 1))

@@ -29,7 +29,7 @@ DIGEST_OF_TOOL=@digest@            # where the tool is that printed this script
 # One moment and one zone for every line; where Kafka logs to files alone, the journal has few lines.
 journal() {
   if [ "$MODE" = sizes ]; then
-    say "$(journalctl -u "$UNIT" --since "$SINCE" -o short-iso --no-pager 2>/dev/null | wc -c) bytes in the journal of $UNIT"
+    say "$(journalctl -u "$UNIT" --since "$SINCE" -o short-iso --no-pager | wc -c) bytes in the journal of $UNIT"
     return
   fi
   keep journal.txt journalctl -u "$UNIT" --since "$SINCE" -o short-iso --utc --no-pager
