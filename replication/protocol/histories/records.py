@@ -28,25 +28,37 @@ class Records:
         # Where no record is thought of that nothing shows, one that nobody saw is the only one.
         self.only_one = bool(run.assumed.names & NOTHING_UNSEEN)
         self.epochs = list(run.epochs)
+        self.leaders = {w.leader_epoch: w.leader for w in run.line.windows}
+        self.unseen: dict[Stretch, int] = {}
+        self.unseen_mask = 0
+        self._ask_claims()
+
+    def _ask_claims(self) -> None:
         self.answered = self.seen_by_clients = 0
-        for claim in run.claims:
+        for claim in self.run.claims:
             if claim.how == "acks_1":
                 self.answered |= self.meant(claim)
             else:
                 self.seen_by_clients |= self.meant(claim)
-        if not run.line.acks_covered:
+        if not self.run.line.acks_covered:
             self.answered = ANY_RECORD  # Whatever was written may have been acknowledged.
-        self.unseen: dict[Stretch, int] = {}
-        self.unseen_mask = 0
 
     def meant(self, claim: Claim) -> int:
         """The records that a client may have been told of, as a mask."""
         if claim.leader_epoch is None and claim.content is None:
-            if claim.by is None:
-                return ~1
-            later = sum(1 << r for r, e in enumerate(self.epochs) if e is not None and e > claim.by)
-            return ~1 & ~later
+            others = (r for r, e in enumerate(self.epochs) if not self._may_be_of(claim, e))
+            return ~1 & ~sum(1 << r for r in others)
         return sum(1 << r for r in self.run.records(claim.leader_epoch, claim.content))
+
+    def _may_be_of(self, claim: Claim, leader_epoch: int | None) -> bool:
+        """Whether a client can have been told of a record of a leader epoch. At acks=1 the leader
+        answers that appended it; an idempotent producer, which asks for all, any that has it."""
+        if leader_epoch is None:
+            return True
+        wrote = self.leaders.get(leader_epoch)
+        by_another = claim.how == "acks_1" and None not in (wrote, claim.broker)
+        late = claim.by is not None and leader_epoch > claim.by
+        return not late and not (by_another and wrote != claim.broker)
 
     def unseen_of(self, leader_epoch: int, occurrence: int) -> int:
         """The record that a stretch of leadership may have written though nothing shows it."""
@@ -55,6 +67,7 @@ class Records:
             number = self.unseen[key] = len(self.epochs)
             self.unseen_mask |= 1 << number
             self.epochs.append(leader_epoch)
+            self._ask_claims()
         return self.unseen[key]
 
     def number(self, stretches: list[Stretch]) -> None:
@@ -65,6 +78,7 @@ class Records:
         self.unseen.update(zip(more, range(begin, end), strict=True))
         self.unseen_mask |= (1 << end) - (1 << begin)
         self.epochs += map(itemgetter(0), more)
+        self._ask_claims()
 
     def kinds(self) -> Kinds:
         """What two runs must share to share what may have happened before evidence names either."""

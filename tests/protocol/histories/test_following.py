@@ -1,10 +1,12 @@
-"""Followers before fetches carry the leader epoch: they go on fetching in epochs unheard of."""
+"""What a follower does before it fetches, and whose record a client was told of."""
+
+from dataclasses import replace
 
 import pytest
 
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
-from tests.protocol.judgement.told import copy, elected, given, verdict
+from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, verdict
 
 
 @pytest.mark.parametrize("named", [1, None])
@@ -63,3 +65,29 @@ def test_before_leader_epochs_a_broker_cuts_before_it_fetches() -> None:
         *(ev.ReplicaLogObserved(r, 0, 41, (whole,), 41, 41, None, True) for r in (2, 3)),
     ]
     assert verdict(facts) == "HOLDS"
+
+
+@pytest.mark.parametrize(("answered_by", "found"), [(1, "VIOLATED"), (2, "HOLDS")])
+def test_a_record_that_nobody_sees_any_more_was_written_by_who_answered_for_it_at_acks_one(
+    answered_by: int, found: str
+) -> None:
+    """Compaction left a hole at offset 5, from where on broker 2 led; broker 1 had led before."""
+    described, *rest = given(1, 2, 3)
+    assert isinstance(described, ev.PartitionDescribed)
+    facts = [
+        replace(described, cleanup_policy="compact"),
+        *rest,
+        elected(1, 0, "initial", (1, 2)),
+        *(ev.ReplicaStarted(r, 0, 0) for r in (1, 2, 3)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameFollower(2, 0, 1, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 1, "clean", (2,)),
+        ev.BecameLeader(2, 1, 5, 5),
+        ev.RecordsAcknowledged(5, 6, "1", None, None, answered_by),
+        ev.ReplicaStarted(1, 0, 5),
+        ev.BecameFollower(1, 1, 2, 5, 5),
+        *(copy(r, (0, 5, 0, 0), (6, 9, 1, 0), mark=9) for r in (1, 2)),
+        copy(3, mark=0),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == found
