@@ -25,7 +25,11 @@ INCIDENT_HELP = (
 
 class Parser(argparse.ArgumentParser):
     """Says in its first line what is wrong with a call, and where the help is. An option that it
-    does not know comes first: what then seems to be missing is that one, misspelt."""
+    does not know comes first: what then seems to be missing is that one, misspelt. None is known by
+    its beginning alone, which would mean another one as soon as there are two."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(allow_abbrev=False, **given)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As its parent; ends the process with status 2 at an option that is none."""
@@ -35,7 +39,7 @@ class Parser(argparse.ArgumentParser):
             flags = self._option_string_actions
             for before, word in pairwise(["", *own]):
                 name = word.partition("=")[0]
-                if name.startswith("--") and not any(flag.startswith(name) for flag in flags):
+                if name.startswith("--") and name not in flags:
                     if before in flags and flags[before].nargs is None:
                         self.error(f"a value for {before} is missing")
                     self.error(f"unrecognized arguments: {name}{did_you_mean(name, flags)}")

@@ -23,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command by itself. argv: the arguments after `scenario`."""
-    parser = argparse.ArgumentParser(prog="replication-analyzer scenario", description=DESCRIPTION)
+    parser = argparse.ArgumentParser(
+        prog="replication-analyzer scenario", description=DESCRIPTION, allow_abbrev=False
+    )
     add_arguments(parser)
     return run(parser.parse_args(argv))
 

@@ -13,6 +13,7 @@ import pytest
 
 from replication import cli
 from replication.cli import main
+from replication.command_line import _commands
 from replication.protocol.ground.versions import NEWEST_KNOWN
 from replication.quality import command as check_quality
 from replication.spark import import_artifacts, incident_page, maintain, replay, stream, views
@@ -363,9 +364,10 @@ def test_of_two_imports_of_a_partition_it_is_said_which_one_counts(
     assert "imports of it" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "job", [check_quality, import_artifacts, incident_page, maintain, replay, stream, views]
-)
+JOBS = (check_quality, import_artifacts, incident_page, maintain, replay, stream, views)
+
+
+@pytest.mark.parametrize("job", JOBS)
 def test_an_option_of_a_job_that_is_misspelt_is_named_before_what_is_missing(
     job: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -376,6 +378,31 @@ def test_an_option_of_a_job_that_is_misspelt_is_named_before_what_is_missing(
     said = capsys.readouterr().err
     assert "unrecognized arguments: --tabels (did you mean --tables?)" in said
     assert said.count("\n") == 1
+
+
+def test_no_option_is_known_by_its_beginning_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--sourc DIR` would mean another flag as soon as there are two that begin so. Of each flag of
+    each job and command the shortest beginning that is told from those of the others."""
+    commands = _commands(cli._parser())
+    parsers = {job.parser().prog: job.parser() for job in JOBS} | commands
+    tried = 0
+    for name, parser in parsers.items():
+        flags = [flag for flag in parser._option_string_actions if flag.startswith("--")]
+        for flag in flags:
+            begun = next(
+                flag[:length]
+                for length in range(3, len(flag) + 1)
+                if sum(other.startswith(flag[:length]) for other in flags) == 1
+                or flag[length:] == ""
+            )
+            if begun in flags:
+                continue
+            with pytest.raises(SystemExit):
+                parser.parse_args([begun, "x"])
+            said = capsys.readouterr().err
+            assert f"unrecognized arguments: {begun} (did you mean {flag}?)" in said, name
+            tried += 1
+    assert tried > 150
 
 
 @pytest.mark.parametrize(

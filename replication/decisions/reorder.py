@@ -27,7 +27,9 @@ PATIENCE = 30.0
 
 def main(arguments: list[str]) -> int:
     """Reads the assignment, and with --execute asks the controller for the new order."""
-    parser = argparse.ArgumentParser(prog="reorder.py", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="reorder.py", description=__doc__.splitlines()[0], allow_abbrev=False
+    )
     parser.add_argument("--bootstrap-server", required=True, metavar="B", help="a live broker")
     parser.add_argument("--topic", required=True, help="the topic's name")
     parser.add_argument("--partition", required=True, type=int, help="its number")

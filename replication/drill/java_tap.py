@@ -46,7 +46,7 @@ def _call(command: list[str]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
     parser.add_argument("kafka_clients", type=Path, help="kafka-clients-VERSION.jar")
     parser.add_argument("jar", type=Path, help="where the jar is written")
     options = parser.parse_args()

@@ -1101,6 +1101,7 @@ def take_lowest_priority() -> None:
 def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(
         prog="digest.py",
+        allow_abbrev=False,
         description="Reads a Kafka log directory into one small file for replication-analyzer.",
     )
     parser.add_argument("directory", help="one directory of log.dirs; run once for each")
