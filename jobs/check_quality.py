@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replication.paths import project_root
-from replication.places import HadoopPath
+from replication.places import HadoopPath, label
 from replication.progress import doing, is_json, line_of, told
 from replication.quality import acceptances, checks, offline_docs, suites, verdict_sums
 from replication.quality.command import Every, parser
@@ -51,7 +51,7 @@ def main(argv: list[str]) -> int:
         raise SuiteError("--metrics PORT: nobody is served without --every")
     folder = project_root() / "conf" / "expectations"
     tables = flags.tables.absolute()
-    with told_if_in_vain(str(tables), flags.metrics):
+    with told_if_in_vain(label(tables), flags.metrics):
         chosen = suites.load(folder, tuple(flags.suite), flags.expectations, flags.fail_on)
         acceptances.load(flags.accepted)  # What is wrong in it is said before Spark starts.
         spark = session.start("replication-analyzer quality", [tables])
@@ -70,7 +70,7 @@ def main(argv: list[str]) -> int:
 
 def check(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite]) -> int:
     """Holds the tables against the suites, once; the exit status."""
-    tables = str(flags.tables.absolute())
+    tables = label(flags.tables)
     with told(), told_if_in_vain(tables, flags.metrics):
         metrics = Metrics(tables, flags.metrics)
         return _look(_opened(spark, flags), flags, chosen, flags.run, metrics)
@@ -87,7 +87,7 @@ def _opened(spark: SparkSession, flags: argparse.Namespace) -> Opened:
 def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], stop: Stop) -> int:
     """Checks now and as flags.every says; the worst exit status (`checks.worst`). After a first
     look, one that fails ends nothing: what watches the watcher is the metric of the last look."""
-    metrics = Metrics(str(flags.tables.absolute()), flags.metrics)
+    metrics = Metrics(label(flags.tables), flags.metrics)
     made: list[int] = []
     in_vain: list[int] = []
     due, looks = Due(flags.every), Looks()

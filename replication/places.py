@@ -284,6 +284,12 @@ def folder(text: str) -> Place:
     )
 
 
+def label(folder: Place) -> str:
+    """How metrics name a folder: alike by whichever of its paths it was given, with `..` in it or a
+    link."""
+    return str(folder.resolve() if isinstance(folder, Path) else folder.absolute())
+
+
 TABLES_HELP = "the Delta tables; catalog:SCHEMA are those of a schema of Spark's catalog"
 
 

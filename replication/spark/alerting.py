@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from replication.places import Place
+from replication.places import Place, label
 from replication.progress import WARNING
 from replication.spark.alerts import TABLES, Alert, Answer, Outbox, Row, alerts_of, payload
 from replication.spark.answer_tables import Outcome
@@ -106,7 +106,7 @@ class Alerting:
                 self.answer.put(table, name, found_rows)
         self.answer.tables = str(store.folder)
         held = store.sums(fold_run, FOLD)["held"]
-        self.metrics.begin(self.answer.tables, queries, held, time.time())
+        self.metrics.begin(label(store.folder), queries, held, time.time())
         self._show()
 
     def open(self) -> None:

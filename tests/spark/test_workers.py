@@ -119,3 +119,11 @@ def test_a_clusters_import_is_the_laptops(
     near = tmp_path / "near.jsonl"
     assert main(["import", str(INCIDENT), "--out", str(near)]) == 0
     assert events_in((tmp_path / "events").glob("*.parquet")) == events_in([near])
+
+
+def test_metrics_name_a_folder_alike_by_whichever_path_it_was_given(tmp_path: Path) -> None:
+    """By this label the rules know that a stream and the checks are of the same tables."""
+    (tmp_path / "run" / "tables").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    paths = ["run/tables", "run/../run/tables", "link/tables", "run/./tables"]
+    assert {places.label(tmp_path / path) for path in paths} == {str(tmp_path / "run" / "tables")}
