@@ -175,15 +175,21 @@ class Maintenance:
             self._delete_events(store, now - kept.events * HOUR)
         if kept.batches is not None:
             self._sum_up(store, now - kept.batches * HOUR)
-        for table in found:
-            if store.files(table) >= files:
-                self._compact(store, table)
+        many = [table for table in found if store.files(table) >= files]
+        for table in many:
+            self._compact(store, table)
+        if not many:
+            self.progress.say(f"no table is compacted: none has {files} files or more (--files)")
         pinned = self._pinned(store)
         for setting in SWITCHED_OFF:
             self.spark.conf.set(setting, "false")
+        _silence_the_console(self.spark)
         for table in found:
             used = self._in_use(table, pinned.get(table), now)
-            if used is None or not self._remembered(store, table, used, kept.versions):
+            if used is None:
+                self.progress.say(f"{table}: none of its files goes: {self._no_fold()}")
+                continue
+            if not self._remembered(store, table, used, kept.versions):
                 continue
             # Whole hours, rounded up, as Delta would take the nearest; and none of files that may
             # wait for their commit.
@@ -217,6 +223,7 @@ class Maintenance:
         newest = store.newest_batches().get("ingest")
         read_to = self._folded_to("replica_events")
         if newest is None or read_to is None:
+            self.progress.say(f"no events are deleted: {self._no_fold()}")
             return
         own = F.col("run") == newest["run"]
         old = (
@@ -227,6 +234,10 @@ class Maintenance:
         )
         last = old.agg(F.max("micro_batch_id").alias("last")).collect()[0]["last"]
         if last is None or last <= store.retained_above(newest["run"]):
+            self.progress.say(
+                "no events are deleted: no micro-batch of the ingest is older, folded and not "
+                "deleted yet (--keep-events-hours)"
+            )
             return
         gapped = self._gapped(store)
         if len(gapped) > REPLACED_BY_NAME:
@@ -268,6 +279,7 @@ class Maintenance:
             (row["query"], row["run"]): row["micro_batch_id"]
             for row in store.newest_batches().values()
         }
+        summed = False
         for (query, run, _), found in sorted(parts.items()):
             old = [
                 row for row in found
@@ -276,6 +288,9 @@ class Maintenance:
             ]  # fmt: skip
             if len(old) > 1:
                 self._replace_batches(store, old)
+                summed = True
+        if not summed:
+            self.progress.say("_batches: no two rows are old enough (--keep-batches-hours)")
 
     def _replace_batches(self, store: Store, old: list[dict[str, Any]]) -> None:
         """Old: consecutive rows of one run of a query, in order; their sum takes their place."""
@@ -391,6 +406,12 @@ class Maintenance:
             if path.name.endswith(".crc") or path.stat().st_mtime < before:
                 path.unlink(missing_ok=True)
 
+    def _no_fold(self) -> str:
+        """Why it is not known how far the fold has read."""
+        if self.checkpoint_dir is None:
+            return "only --checkpoint-dir tells how far the fold has read it"
+        return f"no finished micro-batch of a fold is in {self.checkpoint_dir}"
+
     def _written(self, table: str, version: int) -> float | None:
         """When a version was committed, in seconds; None where there is none, or no longer."""
         commit = self.tables / table / "_delta_log" / f"{version:020d}.json"
@@ -427,7 +448,7 @@ class Maintenance:
         ]
         for path in old:
             path.unlink()
-        if old:
+        if written:
             self.progress.say(
                 f"{counted(len(old), 'file')} of joined lines' events deleted, which were read"
             )
@@ -450,7 +471,13 @@ class Maintenance:
     def _join_notes(self, query: str, before: float) -> None:
         """Joins the notes of slices that were read long ago into one file."""
         assert self.checkpoint_dir is not None
+        if not (self.checkpoint_dir / query).is_dir():
+            return
         folder = self.checkpoint_dir / query / "admitted"
+        if not folder.is_dir():
+            # What a topic gives is not noted file by file: Spark's log of that source has offsets.
+            self.progress.say(f"{query}: no notes to join, since it reads no files")
+            return
         read = self._read_notes(query)
         old = [
             p
@@ -458,6 +485,7 @@ class Maintenance:
             if p.name in read and p.stat().st_mtime < before
         ]
         if len(old) < 2:
+            self.progress.say(f"{query}: no two notes of what was read are old enough to join")
             return
         _write_joined(folder / PRUNED, old)
         for path in old:
@@ -478,6 +506,15 @@ class Maintenance:
                     if entry["batchId"] <= max(done, default=-1):
                         found.add(entry["path"].rsplit("/", 1)[-1])
         return found
+
+
+def _silence_the_console(spark: SparkSession) -> None:
+    """Takes from this thread's calls of the JVM what VACUUM prints to stdout for each table, be
+    it that no file went."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    nowhere = jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream())
+    getattr(getattr(jvm.scala, "Console$"), "MODULE$").setOutDirect(nowhere)
 
 
 def summed_up(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
