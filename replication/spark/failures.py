@@ -6,18 +6,20 @@ import re
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from deltalake.exceptions import DeltaError
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from replication.progress import ERROR, line_of
 from replication.reports.safe_text import plain_output
-from replication.spark.java_stderr import stderr_of_spark_submit
+from replication.spark.java_stderr import silence_java, stderr_of_spark_submit
 from replication.spark.log_files import RESTORE
 
 EXIT_UNUSABLE, EXIT_DEFECT, EXIT_TRY_AGAIN, EXIT_INTERRUPTED = 2, 4, 5, 130
@@ -26,9 +28,7 @@ OUTSIDE = (
     "No space left on device", "Disk quota exceeded", "Input/output error", "Stale file handle",
     "Read-only file system", "Permission denied", "AccessDeniedException", "Too many open files",
     "Cannot allocate memory", "OutOfMemoryError", "Connection refused", "Connection reset",
-    "No route to host", "UnknownHostException", "NoBrokersAvailable", "BrokerNotAvailable",
-    "org.apache.kafka.common.errors.TimeoutException", "Timed out waiting for a node assignment",
-    "Timeout of 60000ms expired", "operation timed out", "error sending request",
+    "No route to host", "UnknownHostException", "operation timed out", "error sending request",
     # Spark was ended from elsewhere: its master went, or somebody killed the application.
     "stopped SparkContext", "SparkContext was shut down", "SparkContext has been shutdown",
     # A worker that the system killed, for want of memory mostly.
@@ -57,12 +57,14 @@ OUTSIDE_NUMBERS = (
 # How deltalake's Rust tells the system's number, the cause below each cause, and both in colour.
 OF_THE_SYSTEM = re.compile(r"\(os error (\d+)\)")
 COLOUR, BELOW = re.compile(r"\x1b\[[0-9;]*m"), re.compile(r"\s*\n\s*\u21b3\s*")
+# A refusal of ours that passes, by the name of its class.
+AWAY = "KafkaAwayError"
 # What a job refuses before it asks Spark for anything, by the names of their classes.
 USAGE = ("SessionError", "SettingsError", "SourceError", "TablesError", "LockedError", "SuiteError",
          "ProjectError", "Unusable", "NoEvidence", "NotUsable", "ClocksDisagree",
-         "DamagedError")  # fmt: skip
+         "DamagedError", AWAY)  # fmt: skip
 # Ours, by the names of their classes: text is all that comes through Spark.
-REFUSALS = ("LeaseLostError", "TablesError", "SourceError", "ClocksDisagree", "DamagedError")
+REFUSALS = ("LeaseLostError", "TablesError", "SourceError", "ClocksDisagree", "DamagedError", AWAY)
 # Spark's state store, where files of it are missing or broken.
 STATE_BROKEN = ("CANNOT_LOAD_STATE_STORE", "STATE_STORE_", "RocksDBException", "CorruptState",
                 "UnknownFormat")  # fmt: skip
@@ -80,9 +82,8 @@ TABLES_BROKEN = (
     "is not a Parquet file", "ParquetDecodingException", "ParquetCorruptionException",
     "CRC checksum verification failed",
 )  # fmt: skip
-# Settings of Kafka's client that it refuses.
-CLIENT_REFUSES = ("JAAS config entry", "kafka.common.config.ConfigException",
-                  "Could not find a 'KafkaClient' entry")  # fmt: skip
+# Settings of Kafka's client that it refuses, where it makes no class of its own of that.
+CLIENT_REFUSES = ("JAAS config entry", "Could not find a 'KafkaClient' entry")
 ANEW = "delete the fold's folder in --checkpoint-dir and start anew with --new-run NAME"
 DEFECTS = ("MiscountedError", "CorruptState", "UnknownFormat")
 # What wraps a cause and says nothing of its own.
@@ -97,6 +98,101 @@ QUERY_ENDED = re.compile(
 CAUSE = re.compile(
     r"^(?:Caused by: |: )?([\w.$]*?\w*(?:Error|Exception|Format|State|Disagree)): (.+)$"
 )
+
+
+@dataclass(frozen=True)
+class OfKafka:
+    """What a failure means that Kafka's client raised. topic_is_missing: as far as the brokers know
+    now."""
+
+    status: int
+    words: str
+    topic_is_missing: bool = False
+
+
+MESSAGES_GONE = OfKafka(
+    EXIT_UNUSABLE,
+    "the topic no longer holds messages that were not read (retention, or it was deleted): to go "
+    "on without them start it with --fail-on-data-loss false",
+)
+# By the classes that Kafka makes its errors of (org.apache.kafka): the first that one is of.
+KAFKA_CLASSES = {
+    "common.errors.AuthenticationException": OfKafka(
+        EXIT_UNUSABLE,
+        "the brokers refuse the login: correct the security protocol, the mechanism, the user or "
+        "the password in the file of --kafka-options",
+    ),
+    "common.errors.AuthorizationException": OfKafka(
+        EXIT_UNUSABLE,
+        "the user of --kafka-options may not do this: allow it to DESCRIBE and READ the topic",
+    ),
+    "common.config.ConfigException": OfKafka(
+        EXIT_UNUSABLE, "a setting of --kafka-options that Kafka's client does not take"
+    ),
+    "common.errors.InvalidTopicException": OfKafka(
+        EXIT_UNUSABLE, "Kafka allows no such name: correct --topic"
+    ),
+    "common.errors.InvalidOffsetException": MESSAGES_GONE,
+    "clients.consumer.InvalidOffsetException": MESSAGES_GONE,
+    "common.errors.UnknownTopicOrPartitionException": OfKafka(
+        EXIT_TRY_AGAIN, "the brokers did not know the topic; start it again", topic_is_missing=True
+    ),
+    "common.errors.RetriableException": OfKafka(
+        EXIT_TRY_AGAIN, "Kafka did not answer; start it again when it does"
+    ),
+}
+KAFKA_CLASS = re.compile(r"(?:^|: )org\.apache\.kafka\.([\w.]+Exception)(?=:|$)", re.MULTILINE)
+# Spark's own, where a micro-batch finds that messages are gone (KafkaExceptions).
+KAFKA_DATA_LOSS = ("KAFKA_DATA_LOSS", "kafka010.KafkaIllegalStateException")
+
+
+def of_kafka(error: BaseException) -> OfKafka | None:
+    """What an error means that came of Kafka's client or of Spark's source of topics, by its
+    classes and those of its causes; None where none is Kafka's."""
+    text = _with_causes(error)
+    if any(name in text for name in KAFKA_DATA_LOSS):
+        return MESSAGES_GONE
+    named = dict.fromkeys(KAFKA_CLASS.findall(text))
+    classes = {each for name in named for each in _and_above(f"org.apache.kafka.{name}")}
+    return next(
+        (known for name, known in KAFKA_CLASSES.items() if f"org.apache.kafka.{name}" in classes),
+        None,
+    )
+
+
+def _with_causes(error: BaseException) -> str:
+    """All that an error says, and where it is Java's, its causes with the names of their classes:
+    PySpark's text of a query that failed has those of the outermost alone."""
+    texts = [f"{type(error).__name__}: {error}"]
+    cause: Any = getattr(error, "_cause", None)
+    while cause is not None:
+        texts += [str(getattr(cause, "_stackTrace", "")), str(_condition(cause))]
+        cause = getattr(cause, "_cause", None)
+    return "\n".join(texts)
+
+
+def _condition(error: Any) -> str:
+    """Spark's name of an error, "" where it has none or cannot be asked any more."""
+    try:
+        return error.getCondition() or ""
+    except Exception:
+        return ""
+
+
+def _and_above(name: str) -> Iterator[str]:
+    """A class of Java's and those above it, as far as the JVM can be asked."""
+    yield name
+    jvm: Any = SparkContext._jvm
+    if jvm is None:
+        return
+    try:
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        found = jvm.java.lang.Class.forName(name, False, loader).getSuperclass()
+        while found is not None:
+            yield found.getName()
+            found = found.getSuperclass()
+    except (Py4JError, OSError):
+        return
 
 
 def is_conflict(error: BaseException) -> bool:
@@ -122,6 +218,7 @@ def _status(main: Callable[[list[str]], int], command: Sequence[str]) -> int:
     except Exception as error:
         if not _came_of_an_interrupt(error):
             return ended_by(error, job)
+    silence_java()
     _say(f"{job}: interrupted before it had finished", sys.stderr)
     return EXIT_INTERRUPTED
 
@@ -135,10 +232,12 @@ def _came_of_an_interrupt(error: BaseException | None) -> bool:
 
 def ended_by(error: Exception, job: str) -> int:
     """Says on stderr what ended a job, in one line unless it is a defect; the exit status."""
+    silence_java()
     number = system_number(error)
     if number is not None or isinstance(error, OSError):
         said = in_one_line(error)
         room = room_told(sys.argv) if number in (errno.ENOSPC, errno.EDQUOT) else ""
+        said += flag_told(error, sys.argv)
         passes = number in OUTSIDE_NUMBERS
         if number is None or isinstance(error, DeltaError):
             passes = passes or any(words in said for words in OUTSIDE)
@@ -146,6 +245,9 @@ def ended_by(error: Exception, job: str) -> int:
         _say(f"{job}: {said}{again}{room}", sys.stderr)
         return EXIT_TRY_AGAIN if passes else EXIT_UNUSABLE
     if type(error).__name__ in USAGE:
+        if type(error).__name__ == AWAY:
+            _say(f"{job}: {error}", sys.stderr)
+            return EXIT_TRY_AGAIN
         away = _is_of_what_is_away(error)
         again = "; start it again when that is mended" if away else ""
         _say(f"{job}: {error}{again}", sys.stderr)
@@ -190,7 +292,11 @@ def failed(job: str, error: BaseException, out: TextIO) -> int:
     cause, text = first_cause(error), f"{type(error).__name__}: {error}"
     if any(name in text for name in REFUSALS):
         _say(f"{job}: {cause}", out)
-        return EXIT_UNUSABLE
+        return EXIT_TRY_AGAIN if AWAY in text else EXIT_UNUSABLE
+    kafka = of_kafka(error)
+    if kafka is not None:
+        _say(f"{job}: {cause}: {kafka.words}", out)
+        return kafka.status
     if any(name in text for name in OUTSIDE):
         room = room_told(sys.argv) if any(words in text for words in FULL) else ""
         said = f"{job}: {cause}; start it again when that is mended{room}"
@@ -224,8 +330,7 @@ def _say(text: str, out: TextIO) -> None:
 
 def room_told(command: Sequence[str]) -> str:
     """How much is free where a job writes on this machine: `; free: ..`. command: as sys.argv."""
-    words = [part for word in command for part in word.split("=", 1)]
-    folders = [(Path(value), name) for name, value in pairwise(words) if name in WRITTEN]
+    folders = [(Path(value), name) for name, value in _flags(command) if name in WRITTEN]
     scratch = os.environ.get("SPARK_LOCAL_DIRS", "/tmp").split(",")
     folders += [(Path(folder), "temporary files") for folder in scratch]
     told = []
@@ -235,6 +340,26 @@ def room_told(command: Sequence[str]) -> str:
             free = shutil.disk_usage(there).free // 2**20
             told.append(f"{free:,} MB in {folder} ({name})")
     return f"; free: {', '.join(told)}"
+
+
+def flag_told(error: BaseException, command: Sequence[str]) -> str:
+    """By which flag a job was given the folder of the file that an error is about: ` (--tables)`.
+    "" where it is of none of them. command: as sys.argv."""
+    name = getattr(error, "filename", None)
+    if not isinstance(name, str):
+        return ""
+    path = Path(name).absolute()
+    flags = {Path(value).absolute(): flag for flag, value in _flags(command)}
+    found = next((flags[each] for each in (path, *path.parents) if each in flags), None)
+    return f" ({found})" if found else ""
+
+
+def _flags(command: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The flags of a command line that have a value, and it."""
+    words = [part for word in command for part in word.split("=", 1)]
+    for name, value in pairwise(words):
+        if name.startswith("--") and not value.startswith("--"):
+            yield name, value
 
 
 def first_cause(error: BaseException) -> str:

@@ -1,7 +1,6 @@
 """The first query: delivered rows -> `replica_events`, and what does not fit -> `quarantine`."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,21 +12,13 @@ from replication.spark import event_frames, quarantine
 from replication.spark.alerting import Alerting
 from replication.spark.ending import Stop
 from replication.spark.event_files import SLICE_DDL, Slice, still_readable
+from replication.spark.kafka_source import KafkaSource, gone_in
 from replication.spark.progress import Progress
 from replication.spark.runs import Run
 from replication.spark.settings import Settings
 from replication.spark.tables import Store, Writer
 
 QUERY = "ingest"
-
-
-@dataclass(frozen=True)
-class KafkaSource:
-    """A topic. options: Kafka's client settings (`kafka.*`), security among them; never printed."""
-
-    bootstrap_servers: str
-    topic: str
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass
@@ -42,9 +33,11 @@ class Ingest:
     has_read_nothing: bool = True
     alerting: Alerting | None = None
     stop: Stop = field(default_factory=Stop)
+    source: KafkaSource | str = ""
 
     def start(self, source: KafkaSource | str) -> StreamingQuery:
         """Starts the query. source: a Kafka topic, or the folder of the admitted slices' notes."""
+        self.source = source
         frame = followed(self.spark, source, self.settings).drop("key")
         return begun(frame, QUERY, self)
 
@@ -56,6 +49,7 @@ class Ingest:
         writer = self.run.writer(query_id(session))
         slices: list[Slice] = []
         if "value" in frame.columns:
+            slices = gone_in(self.spark, self.source, self.settings, self.run, micro_batch_id)
             of_topic = event_frames.of_kafka(frame)
             delivered: DataFrame | None = event_frames.of_incident(of_topic, writer.incident)
             figures = self._write_events(delivered, writer, micro_batch_id)

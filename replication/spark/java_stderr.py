@@ -1,10 +1,12 @@
 """The job's stderr where spark-submit runs it: that of the JVM.
 
 spark-submit starts Python with its stderr tied to its stdout (PythonRunner), so answers and
-progress would come out as one. What the job writes to stderr goes to the JVM's instead.
+progress would come out as one. What the job writes to stderr goes to the JVM's instead. Once the
+job says why it ends, nothing else is printed there.
 """
 
 import io
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -23,16 +25,37 @@ class JavaStderr(io.TextIOBase):
 
     def __init__(self, own: TextIO) -> None:
         self._own, self._begun = own, ""
+        assert SparkContext._jvm is not None
+        self._java = SparkContext._jvm.System.err
 
     def write(self, text: str) -> int:
         lines, end, self._begun = (self._begun + text).rpartition("\n")
         try:
             if end:
-                assert SparkContext._jvm is not None
-                SparkContext._jvm.System.err.print(lines + end)
+                self._java.print(lines + end)
         except (Py4JError, OSError):
             self._own.write(lines + end)
         return len(text)
+
+
+def silence_java() -> None:
+    """From now on stderr has what this job writes there, and nothing else, where spark-submit has
+    started it.
+
+    Of a query that failed and of others that are stopped Spark and Kafka's client log on a hundred
+    lines, some of them after the job has said what happened; so would Py4J of a JVM that has gone.
+    """
+    jvm = SparkContext._jvm
+    if jvm is None or STARTED_BY_JVM not in os.environ:
+        return
+    logging.disable(logging.CRITICAL)
+    try:
+        levels = jvm.org.apache.logging.log4j.Level
+        jvm.org.apache.logging.log4j.core.config.Configurator.setAllLevels("", levels.OFF)
+        nowhere = jvm.java.io.OutputStream.nullOutputStream()
+        jvm.System.setErr(jvm.java.io.PrintStream(nowhere))
+    except (Py4JError, OSError):
+        return
 
 
 @contextmanager

@@ -7,7 +7,8 @@ in lines, where duplicates are lines that one micro-batch brought twice.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import cached_property
@@ -31,8 +32,9 @@ from replication.spark import quarantine
 from replication.spark.alerting import Alerting
 from replication.spark.ending import Stop
 from replication.spark.event_files import REFUSED, Slice, lines_of, still_readable
-from replication.spark.ingest import KafkaSource, begun, followed, query_id
-from replication.spark.progress import Progress
+from replication.spark.ingest import begun, followed, query_id
+from replication.spark.kafka_source import KafkaSource, gone_in
+from replication.spark.progress import Progress, quarantined
 from replication.spark.refused_rows import Entries, raw_text
 from replication.spark.runs import Run
 from replication.spark.settings import Settings
@@ -125,7 +127,11 @@ class Live:
         self.store.check_there()
         session = frame.sparkSession
         writer = self.run.writer(query_id(session))
-        refused = Entries()
+        refused, why = Entries(), Counter[str]()
+        gone = gone_in(self.spark, self.source.where, self.settings, self.run, micro_batch_id)
+        for part in gone:
+            refused.add((part.reason_code, part.reason, None, part.rows, part.path, None, None))
+            why[part.reason] += part.rows
         joined = self.joining.step(
             micro_batch_id, self._lines(frame, refused), self.source.kafka_version
         )
@@ -135,11 +141,13 @@ class Live:
             told = quarantine.told(rows, writer, micro_batch_id)
             self.store.append(quarantine.TABLE, told, writer, micro_batch_id)
         taken = joined.taken
+        why.update(line.reason for line in taken.refused)
+        missing = sum(part.rows for part in gone)
         figures = {
-            "rows_in": taken.rows,
+            "rows_in": taken.rows + missing,
             "applied": taken.kept,
             "duplicates": taken.repeated,
-            "quarantined": len(taken.refused),
+            "quarantined": len(taken.refused) + missing,
             "rows/quarantine": len(entries),
             "milliseconds": int((time.monotonic() - started) * 1000),
         }
@@ -147,7 +155,8 @@ class Live:
         self._tell(joined.heard, joined.silent)
         if self.alerting is not None:
             self.alerting.progressed(QUERY, micro_batch_id, figures)
-        for line in (_told(micro_batch_id, joined), *self.news(joined)):
+        most = why.most_common(quarantine.MOST)
+        for line in (_told(micro_batch_id, joined, missing, most), *self.news(joined)):
             self.progress.say(line)
         self.stop.between(QUERY)
 
@@ -249,10 +258,11 @@ def _length(milliseconds: int) -> str:
     return counted(minutes, "minute")
 
 
-def _told(micro_batch_id: int, joined: Joined) -> str:
+def _told(micro_batch_id: int, joined: Joined, missing: int, why: Sequence[tuple[str, int]]) -> str:
     taken = joined.taken
+    refused = quarantined(len(taken.refused) + missing, why)
     return (
-        f"live micro-batch {micro_batch_id}: {counted(taken.rows, 'line')} = {taken.kept} kept + "
-        f"{taken.repeated} repeated + {len(taken.refused)} quarantined; "
+        f"live micro-batch {micro_batch_id}: {counted(taken.rows + missing, 'line')} = "
+        f"{taken.kept} kept + {taken.repeated} repeated + {refused}; "
         f"{counted(len(joined.changed), 'partition')} changed, {counted(joined.events, 'event')}"
     )

@@ -38,12 +38,7 @@ class Progress:
         words = [f"{query} micro-batch {micro_batch_id}: {rows} in"]
         if query != "ingest":
             words += [f"{count['applied']} applied", _repeated(count)]
-        refused = f"{count['quarantined']} quarantined"
-        if why:
-            length = max(REASON_LENGTH // len(why), SHORTEST)
-            told = [f"{counted(rows, 'row')}: {shortened(text, length)}" for text, rows in why]
-            refused += f" (see table quarantine; {'; '.join(told)})"
-        words.append(refused)
+        words.append(quarantined(count["quarantined"], why))
         if query != "ingest":
             words += [f"held {count['held']:+d}", f"findings {count['findings']:+d}"]
         newest = figures.get("newest_event_time")
@@ -52,6 +47,16 @@ class Progress:
         words.append(f"{rows / seconds:,.0f} events/s ({seconds:.1f} s)")
         numbers = {name: value for name, value in figures.items() if isinstance(value, int)}
         self.say(", ".join(words), query=query, micro_batch_id=micro_batch_id, figures=numbers)
+
+
+def quarantined(rows: int, why: Sequence[tuple[str, int]]) -> str:
+    """How many rows of a micro-batch went to quarantine, and the reasons that most of them have."""
+    told = f"{rows} quarantined"
+    if not why:
+        return told
+    length = max(REASON_LENGTH // len(why), SHORTEST)
+    reasons = [f"{counted(times, 'row')}: {shortened(text, length)}" for text, times in why]
+    return f"{told} (see table quarantine; {'; '.join(reasons)})"
 
 
 def shortened(reason: str, length: int) -> str:

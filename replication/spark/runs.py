@@ -20,6 +20,8 @@ from replication.spark.cut import BATCHES, WRITTEN_BY
 from replication.spark.lease import Lease
 from replication.spark.tables import START, Store, TablesError, Writer
 
+# Where a run is noted, in its folder.
+NOTE = "run.json"
 # What a run without a checkpoint writes: all that a stream's queries write together.
 BOUNDED = tuple(sorted({table for names in WRITTEN_BY.values() for table in names}))
 
@@ -76,6 +78,7 @@ def enter(
     noted = _noted(folder)
     fixed = {**(fixed or {}), "incident": incident}
     if noted is None:
+        _check_own(store, folder, query, newest, new_run)
         return _started(store, folder, query, newest, new_run, fixed)
     for name, value in fixed.items():
         known = noted.get("fixed", {}).get(name)
@@ -100,6 +103,26 @@ def enter(
     if newest["micro_batch_id"] > START:
         _check_checkpoint(store, folder, newest["micro_batch_id"])
     return run.leased(store)
+
+
+def check_known(store: Store, checkpoint_dir: Place, query: str, new_run: str | None) -> None:
+    """Raises TablesError where another checkpoint directory than this one has written the tables,
+    and no new run is asked for. Of all queries before the first of them is entered."""
+    folder = checkpoint_dir / query
+    if _noted(folder) is None:
+        _check_own(store, folder, query, _newest(store, query), new_run)
+
+
+def _check_own(store: Store, folder: Place, query: str, newest: Any, new_run: str | None) -> None:
+    if newest is None or new_run is not None:
+        return
+    writer = Lease(store.folder, query).last_writer()
+    raise TablesError(
+        f"{store.folder} was written by run {newest['run']!r} of the {query} query, whose "
+        f"checkpoint is not in {folder}: give that run's --checkpoint-dir, or start anew with "
+        "--new-run NAME (the answer tables are then replaced, not added to, and the stream "
+        f"that wrote them, {writer}, is stopped where it still runs)"
+    )
 
 
 def _newest(store: Store, query: str) -> Any:
@@ -231,29 +254,21 @@ def _started(
     new_run: str | None,
     fixed: dict[str, Any],
 ) -> Run:
-    if newest is not None and new_run is None:
-        writer = Lease(store.folder, query).last_writer()
-        raise TablesError(
-            f"{store.folder} was written by run {newest['run']!r} of the {query} query, whose "
-            f"checkpoint is not in {folder}: give that run's --checkpoint-dir, or start anew with "
-            "--new-run NAME (the answer tables are then replaced, not added to, and the stream "
-            f"that wrote them, {writer}, is stopped where it still runs)"
-        )
     run = _named(store, folder, query, newest, new_run, fixed["incident"])
     folder.mkdir(parents=True, exist_ok=True)
     note = {"run": run.name, "run_number": run.number, "token": run.token, "fixed": fixed}
-    partial = folder / "run.json.partial"
+    partial = folder / f"{NOTE}.partial"
     partial.write_text(json.dumps(note), encoding="utf-8")
-    rename(partial, folder / "run.json")
+    rename(partial, folder / NOTE)
     run = run.leased(store)
     store.finish(run.writer("start"), START, {})
     return run
 
 
 def _noted(folder: Place) -> dict[str, Any] | None:
-    path = folder / "run.json"
+    path = folder / NOTE
     if not path.is_file():
-        if folder.is_dir() and any(folder.iterdir()) and not (folder / "run.json.partial").exists():
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / f"{NOTE}.partial").exists():
             raise TablesError(f"{folder} is no checkpoint directory of this job: no run.json in it")
         return None
     try:

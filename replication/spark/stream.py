@@ -31,9 +31,17 @@ from replication.spark.alerting import Alerting, channels_of
 from replication.spark.checkpoint_files import written_without_processes
 from replication.spark.ending import Stop, last_micro_batch, stopped
 from replication.spark.event_files import Admission, SourceError, event_files
-from replication.spark.failures import ended_by
+from replication.spark.failures import ended_by, of_kafka
 from replication.spark.fold_stream import Fold
-from replication.spark.ingest import Ingest, KafkaSource
+from replication.spark.ingest import Ingest
+from replication.spark.kafka_source import (
+    KafkaAwayError,
+    KafkaSource,
+    Topic,
+    look,
+    note_id,
+    read_to,
+)
 from replication.spark.lease import CheckpointLock
 from replication.spark.live import QUERY as LIVE
 from replication.spark.live import Live, ShippedSource
@@ -152,6 +160,9 @@ def main(argv: list[str]) -> int:
     chosen = settings.load(vars(flags))
     source = _source(flags)
     channels = channels_of(flags.alert)
+    topic = _topic_of(source)
+    if topic is not None:
+        topic.check_address()
     shared = [flags.tables.absolute(), flags.checkpoint_dir.absolute()]
     spark = session.start("replication-analyzer stream", shared, _folders(source))
     stop = Stop()
@@ -195,10 +206,21 @@ def _source(flags: argparse.Namespace) -> KafkaSource | Place | ShippedSource:
     return where
 
 
+def _reading(source: KafkaSource | Place | ShippedSource) -> str:
+    """The query that reads the source."""
+    return LIVE if isinstance(source, ShippedSource) else ingest.QUERY
+
+
 def _folders(source: KafkaSource | Place | ShippedSource) -> list[Place]:
     """The folder that is followed, where it is one."""
     where = source.where if isinstance(source, ShippedSource) else source
     return [] if isinstance(where, KafkaSource) else [where]
+
+
+def _topic_of(source: KafkaSource | Place | ShippedSource) -> KafkaSource | None:
+    """The topic that is followed, where it is one."""
+    where = source.where if isinstance(source, ShippedSource) else source
+    return where if isinstance(where, KafkaSource) else None
 
 
 def _where(flags: argparse.Namespace) -> KafkaSource | Place:
@@ -304,35 +326,85 @@ class StreamJob:
         store = Store(self.spark, self.tables)
         try:
             self._run_locked(store, source, new_run)
-        except Exception:
+            return
+        except Exception as error:
             # Spark, too, fails on a table that went away, in words of its own.
             with suppress(OSError):
                 store.check_there()
-            raise
+            told = self._of_the_topic(source, error)
+            if told is None:
+                raise
         finally:
             lock.release()
+        raise told
+
+    def _of_the_topic(
+        self, source: KafkaSource | Place | ShippedSource, error: Exception
+    ) -> Exception | None:
+        """What a look at the topic says of a failure of Kafka's; None where that says nothing."""
+        topic = _topic_of(source)
+        if topic is None or of_kafka(error) is None or isinstance(error, SourceError):
+            return None
+        try:
+            self._looked_at(topic, _reading(source))
+        except (SourceError, KafkaAwayError) as found:
+            return found
+        return None
+
+    def _looked_at(self, topic: KafkaSource, query: str) -> tuple[Topic, list[str]]:
+        fails = self.settings.fail_on_data_loss
+        folder = self.checkpoint_dir / query
+        return look(self.spark, topic, folder, events=query != LIVE, fails=fails)
+
+    def _check_same_source(
+        self, query: str, topic: KafkaSource | None, new_run: str | None
+    ) -> None:
+        """Raises TablesError or SourceError where the checkpoint directory is that of a stream over
+        a source of another kind."""
+        was_shipped = (self.checkpoint_dir / LIVE / runs.NOTE).is_file()
+        begun = (self.checkpoint_dir / ingest.QUERY / runs.NOTE).is_file()
+        # Of shipped lines, who starts anew has deleted the folder that tells it.
+        was_of_events = begun and not was_shipped and new_run is None
+        if was_of_events if query == LIVE else was_shipped:
+            kind, what = ("shipped lines", "give") if was_shipped else ("events", "leave out")
+            raise TablesError(
+                f"{self.checkpoint_dir} is the checkpoint directory of a stream of {kind}: {what} "
+                "--shipped, or give another --checkpoint-dir with --new-run NAME"
+            )
+        read_to(self.checkpoint_dir / query / "spark", topic.topic if topic else None)
 
     def _run_locked(
         self, store: Store, source: KafkaSource | Place | ShippedSource, new_run: str | None
     ) -> None:
         written_without_processes(self.spark, self.checkpoint_dir)
         store.check_checkpoint(self.checkpoint_dir)
+        topic, query = _topic_of(source), _reading(source)
+        self._check_same_source(query, topic, new_run)
+        found = None if topic is None else self._looked_at(topic, query)
         store.create()
-        ingest_run, fold_run = self._enter(store, new_run)
-        queries = [ingest.QUERY, fold_stream.QUERY]
-        live = shipped = None
-        if isinstance(source, ShippedSource):
+        queries = [*dict.fromkeys((query, ingest.QUERY, fold_stream.QUERY))]
+        for each in queries:
+            runs.check_known(store, self.checkpoint_dir, each, new_run)
+        live = shipped = live_run = None
+        if query == LIVE:
+            # First: by this run a stream of shipped lines is known as one.
             live_run = runs.enter(store, self.checkpoint_dir, LIVE, new_run, incident=self.incident)
+        ingest_run, fold_run = self._enter(store, new_run)
+        if isinstance(source, ShippedSource):
+            assert live_run is not None
             live = Live(
                 self.spark, store, live_run, self.settings, self.progress, source, self.alerting
             )
             live.stop = self.stop
-            queries.insert(0, LIVE)
             if not isinstance(source.where, KafkaSource):
                 shipped = Admission(source.where, live.notes, self.settings.settle_seconds)
                 shipped.admit()
             source = live.events
             source.mkdir(parents=True, exist_ok=True)
+        if found is not None:
+            note_id(self.checkpoint_dir / query, found[0])
+            for text in found[1]:
+                self.progress.say(f"note: {text}")
         if self.alerting is not None:
             self.alerting.begin(store, fold_run.name, queries)
             if live is not None:

@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 from benchmarks.process_tree import descendants
 from replication.protocol.ground import wire
 from replication.spark import analyzer_version, failures, fold_stream, runs, tables
-from replication.spark.ingest import KafkaSource
+from replication.spark.kafka_source import KafkaSource
 from replication.spark.lease import CheckpointLock
 from replication.spark.tables import Store
 from tests.spark.fault_bench import (

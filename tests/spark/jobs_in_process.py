@@ -15,7 +15,7 @@ from replication import paths
 from replication.spark import contracts, settings
 from replication.spark.alerting import Alerting
 from replication.spark.ending import Stop
-from replication.spark.ingest import KafkaSource
+from replication.spark.kafka_source import KafkaSource
 from replication.spark.live import ShippedSource
 from replication.spark.progress import Progress
 from replication.spark.replay import ReplayJob, slices_of

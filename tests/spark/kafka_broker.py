@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka import KafkaProducer
+from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from tests.kafka_lab.processes import JavaProcess, accepts, free_ports, run_tool, wait_for
@@ -100,6 +100,21 @@ def make_topic(broker: Broker, name: str) -> None:
     """A topic of two partitions."""
     admin = KafkaAdminClient(bootstrap_servers=broker.address, request_timeout_ms=60_000)
     admin.create_topics([NewTopic(name, 2, 1)])
+    admin.close()
+
+
+def delete_topic(broker: Broker, name: str) -> None:
+    """And waits until it is gone."""
+    admin = KafkaAdminClient(bootstrap_servers=broker.address, request_timeout_ms=60_000)
+    admin.delete_topics([name])
+    wait_for("the topic's end", lambda: name not in admin.list_topics(), 60)
+    admin.close()
+
+
+def delete_messages(broker: Broker, topic: str, before: dict[int, int]) -> None:
+    """Those of each partition below an offset."""
+    admin = KafkaAdminClient(bootstrap_servers=broker.address, request_timeout_ms=60_000)
+    admin.delete_records({TopicPartition(topic, number): at for number, at in before.items()})
     admin.close()
 
 

@@ -7,7 +7,9 @@ from pyspark.sql import SparkSession
 
 from replication.places import HadoopPath
 from replication.spark.checkpoint_files import ON_THIS_DISK, broken, written_without_processes
+from replication.spark.event_files import SourceError
 from replication.spark.hadoop_files import CHECKPOINTS
+from replication.spark.kafka_source import read_to
 
 FILES = {
     "metadata": '{"id":"5"}',
@@ -88,3 +90,33 @@ def test_only_a_checkpoint_on_this_disk_is_written_by_the_file_system(
         assert spark.conf.get(CHECKPOINTS) == "what --conf names"
     finally:
         spark.conf.unset(CHECKPOINTS)
+
+
+@pytest.mark.parametrize(
+    ("last", "topic", "found"),
+    [
+        ('{"events":{"0":7,"1":9}}', "events", {0: 7, 1: 9}),
+        ('{"events":{"0":7,"1":9}}', "other", "--topic other: .* has read topic events: "),
+        ('{"events":{"0":7,"1":9}}', None, "--source: .* has read topic events: "),
+        ('{"logOffset":4}', None, {}),
+        ('{"logOffset":4}', "events", "--topic events: .* has read files of a folder: "),
+        ('{"logOffset":{"0":7}}', "logOffset", {0: 7}),
+        ('{"events":{"0":7,"1', "events", {}),
+        ('{"batchWatermarkMs":0,"conf":{"a":"1"}}', "events", {}),
+        ("-", "events", {}),
+        ("", "events", {}),
+    ],
+)
+def test_how_far_a_checkpoint_has_read_which_source_and_a_cut_file_is_left_to_others(
+    tmp_path: Path, last: str, topic: str | None, found: dict[int, int] | str
+) -> None:
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "3").touch()
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "3").write_text(f'v1\n{{"batchWatermarkMs":0}}\n{last}')
+    (tmp_path / "offsets" / "4").write_text('v1\n{}\n{"events":{"0":99}}')
+    if isinstance(found, str):
+        with pytest.raises(SourceError, match=found):
+            read_to(tmp_path, topic)
+    else:
+        assert read_to(tmp_path, topic) == found

@@ -2,9 +2,6 @@
 
 import io
 import signal
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +11,6 @@ from pyspark.sql import SparkSession
 from replication.evidence.event_dumps import write_events
 from replication.spark import settings
 from replication.spark.ending import Stop
-from replication.spark.ingest import KafkaSource
 from replication.spark.progress import Progress
 from replication.spark.stream import StreamJob
 from replication.spark.tables import Store
@@ -42,38 +38,6 @@ def test_a_job_that_has_ended_takes_its_hook_out_of_the_jvm(spark: SparkSession)
     stop.leave()
     assert taken == [True]
     assert take_away() is False
-
-
-def test_a_stream_whose_kafka_does_not_answer_ends_soon_and_says_so(
-    spark: SparkSession, folder: Path
-) -> None:
-    """Nobody listens at that address: Kafka's client goes on asking, three times for so long."""
-    patience = dict.fromkeys(("kafka.request.timeout.ms", "kafka.default.api.timeout.ms"), "20000")
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{nobody.getsockname()[1]}"
-        chosen = settings.load({"trigger": "1 second"})
-        stop, said = Stop(), io.StringIO()
-        job = StreamJob(
-            spark, folder / "tables", folder / "checkpoint", chosen, Progress(said), stop
-        )
-        asked: list[float] = []
-
-        def ask() -> None:
-            while not any("Getting offsets" in q.status["message"] for q in spark.streams.active):
-                time.sleep(0.2)
-            asked.append(time.monotonic())
-            stop.asked = True
-
-        asking = threading.Thread(target=ask, daemon=True)
-        asking.start()
-        job.run(KafkaSource(address, "nothing", patience), None)
-    assert time.monotonic() - asked[0] < 25
-    assert "ingest: its source had not answered (Getting offsets from Kafka" in said.getvalue()
-    assert "the next start goes on from the last whole micro-batch" in said.getvalue()
-    for query in spark.streams.active:
-        query.awaitTermination(30)
-    assert spark.streams.active == []
 
 
 class AskedToEnd(io.StringIO):

@@ -5,6 +5,7 @@ import io
 import os
 import re
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from deltalake.exceptions import DeltaError
 from replication.paths import project_root
 from replication.spark.event_files import SourceError
 from replication.spark.failures import OUTSIDE_NUMBERS, ended_by, exit_status, failed
+from replication.spark.kafka_source import KafkaSource
 from replication.spark.log_files import DamagedError
 from replication.spark.tables import TablesError
 
@@ -195,6 +197,23 @@ def test_every_job_ends_so(job: Path) -> None:
             "semi-colon; a setting of --kafka-options that Kafka's client does not take",
         ),
         (
+            "x\norg.apache.kafka.common.KafkaException: Failed to construct kafka consumer\n"
+            "Caused by: org.apache.kafka.common.config.ConfigException: Invalid value x for "
+            "configuration security.protocol",
+            2,
+            "security.protocol: a setting of --kafka-options that Kafka's client does not take",
+        ),
+        (
+            "x\nreplication.spark.kafka_source.KafkaAwayError: no broker accepts a connection",
+            5,
+            "job.py: no broker accepts a connection",
+        ),
+        (
+            "x\nValueError: '[..] org.apache.kafka.common.errors.TimeoutException' is none",
+            4,
+            "a defect of this tool: ValueError",
+        ),
+        (
             "An error occurred while calling o50.save.\n"
             ": io.delta.exceptions.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND] A "
             "transaction met another",
@@ -258,3 +277,52 @@ def test_a_full_disk_is_told_from_a_folder_that_cannot_be_used() -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     assert exit_status(full, ["jobs/stream.py"]) == 5
+
+
+@pytest.mark.parametrize("flag", ["--checkpoint-dir", "--tables"])
+def test_of_a_folder_that_can_only_be_read_the_flag_is_told(
+    flag: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(argv: list[str]) -> int:
+        raise OSError(errno.EROFS, "Read-only file system", "../ro/ck/ingest")
+
+    given = ["jobs/stream.py", "--source", "in", flag, "../ro/ck"]
+    monkeypatch.setattr("sys.argv", given)
+    assert exit_status(main, given) == 5
+    assert capsys.readouterr().err == (
+        f"stream.py: [Errno 30] Read-only file system: '../ro/ck/ingest' ({flag}); start it again "
+        "when that is mended\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("servers", "status", "words"),
+    [
+        ("{nobody}", 5, "no broker accepts a connection ({nobody}: Connection refused): see to it"),
+        ("{nobody},PLAINTEXT://{somebody}", 0, ""),
+        ("kafka", 2, "--bootstrap-servers kafka: kafka is not HOST:PORT"),
+        ("kafka:9092000", 2, "kafka:9092000 is not HOST:PORT"),
+        ("{nobody},", 2, "nothing is not HOST:PORT"),
+        ("no.such.host.invalid:9092", 5, "no.such.host.invalid:9092: "),
+    ],
+)
+def test_an_address_that_nobody_answers_at_is_named(
+    servers: str, status: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as silent, socket.socket() as listening:
+        silent.bind(("127.0.0.1", 0))
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        names = {
+            name: f"127.0.0.1:{each.getsockname()[1]}"
+            for name, each in (("nobody", silent), ("somebody", listening))
+        }
+
+        def main(argv: list[str]) -> int:
+            KafkaSource(servers.format(**names), "events").check_address()
+            return 0
+
+        assert exit_status(main, ["jobs/stream.py"]) == status
+    said = capsys.readouterr().err
+    assert words.format(**names) in said
+    assert ("--bootstrap-servers" in said) == (status > 0)
