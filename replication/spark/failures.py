@@ -64,7 +64,7 @@ USAGE = ("SessionError", "SettingsError", "SourceError", "TablesError", "LockedE
          "ProjectError", "Unusable", "NoEvidence", "NotUsable", "ClocksDisagree",
          "DamagedError", AWAY)  # fmt: skip
 # Ours, by the names of their classes: text is all that comes through Spark.
-REFUSALS = ("LeaseLostError", "TablesError", "SourceError", "ClocksDisagree", "DamagedError", AWAY)
+REFUSALS = ("TakenOverError", "TablesError", "SourceError", "ClocksDisagree", "DamagedError", AWAY)
 # Spark's state store, where files of it are missing or broken.
 STATE_BROKEN = ("CANNOT_LOAD_STATE_STORE", "STATE_STORE_", "RocksDBException", "CorruptState",
                 "UnknownFormat")  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 from replication.places import Place
 from replication.reports.inventory_words import counted
 from replication.spark.cut import BATCHES, WRITTEN_BY, newest_of
-from replication.spark.log_files import RESTORE, version_there
+from replication.spark.log_files import RESTORE, changes_rows, commits_after, version_there
 
 OF_QUERIES = tuple(sorted({table for names in WRITTEN_BY.values() for table in names}))
 
@@ -51,7 +51,7 @@ def lost(folder: Place, named: Mapping[str, int]) -> str | None:
 def without_batches(folder: Place) -> str | None:
     """In words, that tables hold what no row of `_batches` tells of; None where they hold nothing.
     To be asked where that table is gone, or empty."""
-    written = [table for table in OF_QUERIES if version_there(folder / table) > 0]
+    written = [table for table in OF_QUERIES if _was_written(folder / table)]
     if not written:
         return None
     what = "gone" if version_there(folder / BATCHES) < 0 else "empty"
@@ -59,6 +59,17 @@ def without_batches(folder: Place) -> str | None:
         f"{folder}: {_these([BATCHES])} {what}, though {counted(len(written), 'other table')} "
         f"({written[-1]}, ..) hold rows, and it tells up to where: {RESTORE}"
     )
+
+
+def _was_written(table: Place) -> bool:
+    """Whether a commit to a table has changed rows. Of one that is gone that is taken for granted:
+    the log of a table that holds nothing is short."""
+    last = 0
+    for version, actions in commits_after(table, 0):
+        if any(map(changes_rows, actions)):
+            return True
+        last = version
+    return last < version_there(table)
 
 
 def lost_evidence(folder: Place, tables: Collection[str]) -> str | None:

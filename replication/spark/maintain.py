@@ -31,7 +31,7 @@ from replication.spark.cut import BATCHES
 from replication.spark.delta_schemas import MARK, named
 from replication.spark.event_files import PRUNED, number_of
 from replication.spark.failures import OF_DELTA, is_conflict
-from replication.spark.lease import Lease
+from replication.spark.locks import commits_locked
 from replication.spark.lost_tables import lost, named_by
 from replication.spark.other_writers import RETENTION
 from replication.spark.progress import Progress
@@ -328,7 +328,7 @@ class Maintenance:
         one came between all the same (a store without locks)."""
         for others_wait in (False, True):
             try:
-                with Lease(self.tables, "").alone() if others_wait else nullcontext():
+                with commits_locked(self.tables, alone=True) if others_wait else nullcontext():
                     work()
                 return True
             except OF_DELTA as error:

@@ -129,11 +129,10 @@ def _article(word: str) -> str:
 
 
 def _replaces_all(told: dict[str, Any]) -> bool:
-    """Whether nothing is left of what the table held: of deltalake's, only we know what stays."""
+    """Whether nothing is left of what the table held: without a condition,
+    of deltalake's only we know what stays."""
     parameters = told.get("operationParameters", {})
-    if "clientVersion" in told:
-        return False
-    condition = str(parameters.get("predicate", "true"))
+    condition = str(parameters.get("predicate", "" if "clientVersion" in told else "true"))
     return parameters.get("mode") == "Overwrite" and EVERY_ROW.fullmatch(condition) is not None
 
 

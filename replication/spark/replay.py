@@ -35,7 +35,7 @@ from replication.spark.event_files import (
 )
 from replication.spark.fold_batch import fold_events
 from replication.spark.ingest import marked
-from replication.spark.lease import FOLDER, CheckpointLock
+from replication.spark.locks import FOLDER, CheckpointLock
 from replication.spark.progress import Progress, sum_of
 from replication.spark.runs import Run
 from replication.spark.settings import Settings

@@ -17,11 +17,14 @@ from typing import Any
 from replication.places import Place, rename
 from replication.spark import checkpoint_files
 from replication.spark.cut import BATCHES, WRITTEN_BY
-from replication.spark.lease import Lease
+from replication.spark.fence import Fence, last_writer
 from replication.spark.tables import START, Store, TablesError, Writer
+from replication.spark.taking_over import take_over
 
 # Where a run is noted, in its folder.
 NOTE = "run.json"
+# The query of a stream's answers, and of a replay.
+FOLD = "fold"
 # What a run without a checkpoint writes: all that a stream's queries write together.
 BOUNDED = tuple(sorted({table for names in WRITTEN_BY.values() for table in names}))
 
@@ -37,7 +40,7 @@ class Run:
     number: int
     token: str
     folder: Place
-    lease: Lease | None = None
+    fence: Fence | None = None
     incident: str | None = None
     again: bool = False
 
@@ -50,14 +53,15 @@ class Run:
         """The writer of this run, given the id that Spark gave the query."""
         app = f"{self.query}/{query_id}"
         return Writer(
-            self.name, self.number, self.query, self.token, app, self.lease, self.incident
+            self.name, self.number, self.query, self.token, app, self.fence, self.incident
         )
 
-    def leased(self, store: Store) -> "Run":
+    def fenced(self, store: Store) -> "Run":
         """The same run, which may write from now on: whoever wrote before may not any more."""
-        lease = Lease(store.folder, self.query)
-        lease.take(self.name)
-        return replace(self, lease=lease)
+        # A replay, which is of the same query, writes what the stream's queries write together.
+        written = BOUNDED if self.query == FOLD else WRITTEN_BY[self.query]
+        fence = take_over(store.spark, store.folder, (BATCHES, *written), self.query, self.name)
+        return replace(self, fence=fence)
 
 
 def enter(
@@ -96,13 +100,13 @@ def enter(
     _check_not_older(store, folder, START if newest is None else newest["micro_batch_id"])
     run = Run(query, noted["run"], noted["run_number"], noted["token"], folder, None, incident)
     if newest is None:
-        run = run.leased(store)
+        run = run.fenced(store)
         store.finish(run.writer("start"), START, {})
         return run
     _check_tables(store, newest)
     if newest["micro_batch_id"] > START:
         _check_checkpoint(store, folder, newest["micro_batch_id"])
-    return run.leased(store)
+    return run.fenced(store)
 
 
 def check_known(store: Store, checkpoint_dir: Place, query: str, new_run: str | None) -> None:
@@ -116,7 +120,7 @@ def check_known(store: Store, checkpoint_dir: Place, query: str, new_run: str | 
 def _check_own(store: Store, folder: Place, query: str, newest: Any, new_run: str | None) -> None:
     if newest is None or new_run is not None:
         return
-    writer = Lease(store.folder, query).last_writer()
+    writer = last_writer(store.folder / BATCHES, query)
     raise TablesError(
         f"{store.folder} was written by run {newest['run']!r} of the {query} query, whose "
         f"checkpoint is not in {folder}: give that run's --checkpoint-dir, or start anew with "
@@ -192,7 +196,7 @@ def bounded(store: Store, query: str, new_run: str | None, incident: str | None 
         own = incident if newest["run"] == incident else "first"
         if (new_run or own) == newest["run"]:
             run = Run(query, newest["run"], newest["run_number"], newest["token"], Path(), None,
-                      incident, again=True).leased(store)  # fmt: skip
+                      incident, again=True).fenced(store)  # fmt: skip
             for table in BOUNDED:
                 store.take_away(table, run.writer(uuid.uuid4().hex))
             return run
@@ -206,7 +210,7 @@ def bounded(store: Store, query: str, new_run: str | None, incident: str | None 
                 "with --new-run NAME, give other tables, or name another --incident"
             )
         new_run = incident
-    run = _named(store, Path(), query, newest, new_run, incident).leased(store)
+    run = _named(store, Path(), query, newest, new_run, incident).fenced(store)
     store.finish(run.writer("start"), START, {}, BOUNDED)
     return run
 
@@ -260,7 +264,7 @@ def _started(
     partial = folder / f"{NOTE}.partial"
     partial.write_text(json.dumps(note), encoding="utf-8")
     rename(partial, folder / NOTE)
-    run = run.leased(store)
+    run = run.fenced(store)
     store.finish(run.writer("start"), START, {})
     return run
 

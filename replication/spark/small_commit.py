@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from pyspark.sql.types import StructType
 
 from replication.spark import checksums, contracts
 from replication.spark.delta_schemas import MARK, json_type
+from replication.spark.fence import Fence
 from replication.spark.log_files import (
     check_bytes,
     files_in,
@@ -64,17 +65,20 @@ class SmallCommit:
     transaction: tuple[str, int] | None
     of_query: str = ""
 
-    def save(self, path: str) -> int:
+    def save(self, path: str, fence: Fence | None = None) -> int:
         """Commits them as the next version of the table there, once for its transaction; returns
         that version.
 
-        Raises NotSmallError before anything is written.
+        Raises NotSmallError before anything is written, TakenOverError where a newer writer has
+        raised the fence.
         """
         folder = Path(path)
         for attempt in range(COMMIT_TRIES):
             found = opened(folder)
             if found is None:
                 raise NotSmallError(f"{self.table.name}: only Spark's Delta can write it")
+            if fence is not None:
+                fence.check(folder, found.version(), partial(found.transaction_version, fence.app))
             if self.transaction is not None and is_made(found, self.transaction):
                 return found.version()
             # Maintenance may have put others in the files' place, somebody else come first.
@@ -86,7 +90,7 @@ class SmallCommit:
                     raise
                 continue
             try:
-                self._commit(found, added)
+                self._commit(found, added, fence)
                 return found.version() + 1
             except CommitFailedError:
                 known = files_of(folder)
@@ -99,15 +103,11 @@ class SmallCommit:
                     raise
         raise AssertionError
 
-    def _commit(self, table: DeltaTable, added: list[AddAction | RemoveAction]) -> None:
+    def _commit(
+        self, table: DeltaTable, added: list[AddAction | RemoveAction], fence: Fence | None
+    ) -> None:
         """Raises CommitFailedError where the next version is there already."""
-        # Tried again by the library, a commit that replaces files whose rows OPTIMIZE has moved
-        # meanwhile would leave those twice.
-        told = CommitProperties(
-            max_commit_retries=0,
-            custom_metadata={"userMetadata": MARK},
-            app_transactions=[Transaction(*self.transaction)] if self.transaction else None,
-        )
+        told = properties(self.transaction, fence)
         mode = "overwrite" if self.replaced else "append"
         table.create_write_transaction(added, mode, table.schema(), commit_properties=told)
 
@@ -139,6 +139,20 @@ class SmallCommit:
         if self.of_query:
             gone = pc.and_(gone, pc.fill_null(pc.equal(kept["query"], self.of_query), False))
         return kept.filter(pc.invert(gone))
+
+
+def properties(
+    transaction: tuple[str, int] | None, fence: Fence | None, **told: object
+) -> CommitProperties:
+    """Of a commit of this tool: made as exactly the next version, or not at all. told: what its
+    commitInfo says besides."""
+    # Tried again by the library, a commit that replaces files whose rows OPTIMIZE has moved
+    # meanwhile would leave those twice, and one of an older writer would get past the fence.
+    return CommitProperties(
+        max_commit_retries=0,
+        custom_metadata={"userMetadata": MARK, "tags": fence.tags if fence else {}, **told},
+        app_transactions=[Transaction(*transaction)] if transaction else None,
+    )
 
 
 def _read(path: Path, schema: pa.Schema) -> pa.Table:

@@ -42,9 +42,9 @@ from replication.spark.kafka_source import (
     note_id,
     read_to,
 )
-from replication.spark.lease import CheckpointLock
 from replication.spark.live import QUERY as LIVE
 from replication.spark.live import Live, ShippedSource
+from replication.spark.locks import CheckpointLock
 from replication.spark.progress import Progress, sum_of
 from replication.spark.settings import Settings
 from replication.spark.tables import Store, TablesError, check_counts

@@ -10,7 +10,6 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -26,7 +25,6 @@ from pyspark.sql.types import StructType
 from replication.places import Place
 from replication.spark import contracts, hadoop_files
 from replication.spark.analyzer_version import analyzer_version
-from replication.spark.append_commit import AppendCommit
 from replication.spark.batch_rows import batch_rows, few_rows, has_few_rows
 from replication.spark.cut import BATCHES, WRITTEN_BY, Cut, cut_of, newest_of
 from replication.spark.delta_schemas import (
@@ -41,7 +39,8 @@ from replication.spark.delta_schemas import (
     statistics,
 )
 from replication.spark.failures import OF_DELTA, first_cause, is_conflict
-from replication.spark.lease import Lease
+from replication.spark.fence import Fence
+from replication.spark.locks import commits_locked
 from replication.spark.log_files import (
     DamagedError,
     added,
@@ -58,6 +57,7 @@ from replication.spark.other_writers import (
     made_by_others,
 )
 from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows, is_made
+from replication.spark.spark_commit import CameSecondError, SparkCommit
 
 # What the fold hands over to itself: written, and read once, by no figures.
 REFOLDS = "_refolds"
@@ -88,7 +88,7 @@ class MiscountedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Writer:
-    """Who writes: a run of a query. app: what its transaction ids begin with. lease: what lets it,
+    """Who writes: a run of a query. app: what its transaction ids begin with. fence: what lets it,
     None where nobody else can write. incident: the one that the run is of, None: any."""
 
     run: str
@@ -96,7 +96,7 @@ class Writer:
     query: str
     token: str
     app: str
-    lease: Lease | None = None
+    fence: Fence | None = None
     incident: str | None = None
 
     @property
@@ -209,7 +209,7 @@ class Store:
         app = f"{writer.app}/{table}/{part}" if part else f"{writer.app}/{table}"
         transaction = (app, micro_batch_id)
         if self._is_to_make(table, transaction):
-            self._save(AppendCommit(completed(table, rows), transaction), table, writer)
+            self._save(SparkCommit(completed(table, rows), transaction), table, writer)
 
     def _is_to_make(self, table: str, transaction: tuple[str, int]) -> bool:
         """Whether a commit has not been made. Looked up only where this process has made no earlier
@@ -231,9 +231,10 @@ class Store:
         part: str = "",
     ) -> None:
         """Puts rows, to all of which the condition applies, in the place of those it applies to."""
-        purpose = f"{table}/{part}" if part else table
-        written = self._written(rows, writer, purpose, micro_batch_id)
-        self._save(written.option("replaceWhere", condition).mode("overwrite"), table, writer)
+        app = f"{writer.app}/{table}/{part}" if part else f"{writer.app}/{table}"
+        transaction = (app, micro_batch_id)
+        if self._is_to_make(table, transaction):
+            self._save(SparkCommit(completed(table, rows), transaction, condition), table, writer)
 
     def replace(
         self,
@@ -299,8 +300,7 @@ class Store:
 
     def overwrite(self, table: str, rows: DataFrame, writer: Writer, micro_batch_id: int) -> None:
         """Makes rows the whole content of a table, in one commit."""
-        written = self._written(rows, writer, table, micro_batch_id).mode("overwrite")
-        self._save(written, table, writer)
+        self.replace_where(table, rows, "true", writer, micro_batch_id)
 
     def take_away(self, table: str, writer: Writer) -> None:
         """Takes away the rows of a writer's run."""
@@ -312,36 +312,27 @@ class Store:
 
     def _save(
         self,
-        written: DataFrameWriter | AppendCommit | SmallCommit,
+        written: SparkCommit | SmallCommit,
         table: str,
         writer: Writer | None,
     ) -> None:
+        """Raises TakenOverError where a newer writer has raised the fence."""
         for attempt in range(COMMIT_TRIES):
             # Before this one: what others have committed can be taken back, and nothing of ours.
             self.look(table)
             try:
-                # Of other writes Delta looks up the id itself: what did land is not made twice.
-                if (
-                    attempt
-                    and isinstance(written, AppendCommit)
-                    and self._holds(table, *written.transaction)
-                ):
+                # What did land is not made twice.
+                if attempt and written.transaction and self._holds(table, *written.transaction):
                     break
-                with writer.lease.held() if writer and writer.lease else nullcontext():
-                    written.save(self.path(table))
+                with commits_locked(self.folder):
+                    written.save(self.path(table), writer.fence if writer else None)
                 break
-            except OF_DELTA as error:
-                if attempt == COMMIT_TRIES - 1 or not is_conflict(error):
+            except (CameSecondError, *OF_DELTA) as error:
+                is_to_repeat = isinstance(error, CameSecondError) or is_conflict(error)
+                if attempt == COMMIT_TRIES - 1 or not is_to_repeat:
                     raise
                 time.sleep(0.2 * 2**attempt)
         self._versions.pop(table, None)
-
-    def _written(
-        self, rows: DataFrame, writer: Writer, purpose: str, micro_batch_id: int
-    ) -> DataFrameWriter:
-        rows = completed(purpose.split("/")[0], rows)
-        written = rows.write.format("delta").option("txnVersion", micro_batch_id)
-        return written.option("txnAppId", f"{writer.app}/{purpose}")
 
     def is_written(self, table: str, writer: Writer, micro_batch_id: int) -> bool:
         """Whether this micro-batch's commit to the table has been made already."""
@@ -477,11 +468,7 @@ class Store:
                 pass
         values = [tuple(row[c.name] for c in table.told) for row in rows]
         frame = completed(name, self.spark.createDataFrame(values, table.ddl).coalesce(1))
-        if transaction is not None:
-            self._save(AppendCommit(frame, transaction), name, writer)
-        else:
-            written = frame.write.format("delta").option("userMetadata", MARK).mode("append")
-            self._save(written, name, writer)
+        self._save(SparkCommit(frame, transaction), name, writer)
 
     def newest_batches(self) -> dict[str, Any]:
         """The newest row of `_batches` of each query, by query; {} where nothing was written."""

@@ -15,7 +15,7 @@ from replication.evidence.event_dumps import write_events
 from replication.spark import contracts, failures
 from replication.spark.event_files import SourceError
 from replication.spark.kafka_source import KafkaSource
-from replication.spark.lease import LockedError
+from replication.spark.locks import LockedError
 from replication.spark.maintain import Kept, Maintenance
 from replication.spark.progress import Progress
 from replication.spark.tables import TablesError

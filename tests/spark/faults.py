@@ -29,7 +29,7 @@ from benchmarks.process_tree import descendants
 from replication.protocol.ground import wire
 from replication.spark import analyzer_version, failures, fold_stream, runs, tables
 from replication.spark.kafka_source import KafkaSource
-from replication.spark.lease import CheckpointLock
+from replication.spark.locks import CheckpointLock
 from replication.spark.tables import Store
 from tests.spark.fault_bench import (
     Bench,
@@ -444,7 +444,8 @@ def taken_over(bench: Bench) -> None:
 
     def take(fold: Any, frame: Any, micro_batch_id: int) -> None:
         if micro_batch_id == 1:
-            runs.Lease(bench.folder / "tables", "fold").take("another")
+            store = Store(bench.spark, bench.folder / "tables")
+            runs.Run("fold", "another", 1, "", bench.folder).fenced(store)
         sound(fold, frame, micro_batch_id)
 
     fold_stream.Fold.take = take  # type: ignore[method-assign]

@@ -4,9 +4,10 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -56,11 +57,13 @@ def shipped_settings() -> dict[str, str]:
     return found
 
 
-def start_session(warehouse: Path) -> SparkSession:
-    """A session as the jobs have it."""
+def start_session(
+    warehouse: Path, settings: Mapping[str, str] = MappingProxyType({})
+) -> SparkSession:
+    """A session as the jobs have it. settings: of Spark's, beside or in the place of those."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName("tests")
-    for name, value in shipped_settings().items():
+    for name, value in {**shipped_settings(), **settings}.items():
         builder = builder.config(name, value)
     session = builder.config("spark.sql.warehouse.dir", str(warehouse)).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

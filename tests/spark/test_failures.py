@@ -137,7 +137,7 @@ def test_every_job_ends_so(job: Path) -> None:
     [
         (
             "[STREAM_FAILED] Query [id = 1] terminated with exception: Traceback (most recent call "
-            "last):\n  File x\nreplication.spark.lease.LeaseLostError: run 'b' (process 7 on h) "
+            "last):\n  File x\nreplication.spark.fence.TakenOverError: run 'b' (process 7 on h) "
             "has taken over",
             2,
             "job.py: run 'b' (process 7 on h) has taken over",

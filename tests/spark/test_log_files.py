@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 
 from replication.spark import batch_rows as batch_rows_module
 from replication.spark import contracts, tables
-from replication.spark.append_commit import AppendCommit
 from replication.spark.batch_rows import batch_rows, few_rows
 from replication.spark.cut import BATCHES
 from replication.spark.delta_schemas import first_commit, named, quoted
 from replication.spark.log_files import files_of, newest_version, opened
 from replication.spark.small_commit import SmallCommit, arrow_rows
+from replication.spark.spark_commit import SparkCommit
 from replication.spark.tables import REFOLDS, Store, Writer
 
 TABLE = contracts.tables()[BATCHES]
@@ -134,13 +134,13 @@ def test_rows_are_appended_once_however_often_it_is_tried(
         store.append(REFOLDS, rows, writer, number)
     store.append(REFOLDS, rows, writer, 1, "another part")
     Store(spark, tmp_path).append(REFOLDS, rows, writer, 1)
-    sound = AppendCommit.save
+    sound = SparkCommit.save
 
-    def lands_and_fails(commit: AppendCommit, path: str) -> None:
-        sound(commit, path)
+    def lands_and_fails(commit: SparkCommit, path: str, fence: Any) -> None:
+        sound(commit, path, fence)
         raise PySparkException("DELTA_CONCURRENT_APPEND")
 
-    monkeypatch.setattr(AppendCommit, "save", lands_and_fails)
+    monkeypatch.setattr(SparkCommit, "save", lands_and_fails)
     store.append(REFOLDS, rows, writer, 2)
     written = store.newest(REFOLDS).select("cluster_id", "incident").collect()
     assert [tuple(row) for row in written] == [("c", None)] * 4

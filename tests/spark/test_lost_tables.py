@@ -1,6 +1,7 @@
 """A table whose folder is gone is refused before anything is made in its place, whichever it is."""
 
 import io
+import json
 import re
 import shutil
 import threading
@@ -19,12 +20,15 @@ from replication.spark.ending import Stop
 from replication.spark.failures import failed
 from replication.spark.lost_tables import OF_QUERIES
 from replication.spark.progress import Progress
+from replication.spark.runs import Run
 from replication.spark.stream import StreamJob
 from replication.spark.tables import Store, TablesError, Writer
 from tests.spark.event_rows import made_trace
 from tests.spark.jobs_in_process import answers, run_replay, run_stream
 
 SET = (*OF_QUERIES, BATCHES)
+FILE = {"path": "x", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+WRITTEN = {"add": FILE}
 WRITERS = [Writer("first", 0, query, "token", f"{query}/id") for query in ("ingest", "fold")]
 
 
@@ -35,7 +39,7 @@ def made(folder: Path) -> Store:
     for writer in WRITERS:
         store.finish(writer, -1, {})
     for table in OF_QUERIES:
-        (folder / table / "_delta_log" / f"{1:020d}.json").write_text('{"commitInfo": {}}\n')
+        (folder / table / "_delta_log" / f"{1:020d}.json").write_text(json.dumps(WRITTEN))
         store._versions.pop(table, None)
     for writer in WRITERS:
         store.finish(writer, 0, {"rows_in": 1})
@@ -88,11 +92,18 @@ def test_without_its_rows_of_batches_a_folder_is_refused(tmp_path: Path) -> None
 
 
 def test_what_a_crash_or_an_older_version_has_left_is_gone_on_with(tmp_path: Path) -> None:
-    """Tables that were being made; a set that lacks a table which no row of `_batches` names."""
+    """Tables that were being made, or taken over for a run that has noted nothing; a set that lacks
+    a table which no row of `_batches` names."""
     Store(cast(Any, None), tmp_path).create()
     for table in ("verdicts", BATCHES):
         shutil.rmtree(tmp_path / table)
         Store(cast(Any, None), tmp_path).create()
+    for number in (1, 2):
+        store = Store(cast(Any, None), tmp_path)
+        store.create()
+        fence = Run("fold", "first", 0, "token", tmp_path).fenced(store).fence
+        assert fence is not None
+        assert fence.generation == number
     made(tmp_path)
     shutil.rmtree(tmp_path / "expectation_results")
     Store(cast(Any, None), tmp_path).create()

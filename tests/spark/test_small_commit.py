@@ -67,8 +67,8 @@ def test_a_commit_that_landed_and_failed_keeps_its_rows(
 ) -> None:
     folder, sound = made(tmp_path), SmallCommit._commit
 
-    def lands_and_fails(commit: SmallCommit, table: DeltaTable, added: list[Any]) -> None:
-        sound(commit, table, added)
+    def lands_and_fails(commit: SmallCommit, table: DeltaTable, *given: Any) -> None:
+        sound(commit, table, *given)
         raise CommitFailedError("the checkpoint after it")
 
     monkeypatch.setattr(SmallCommit, "_commit", lands_and_fails)
@@ -115,11 +115,11 @@ def test_who_comes_second_looks_at_the_table_again(
         put(folder, partition, [verdict(partition, "HOLDS")])
     sound, tries = SmallCommit._commit, []
 
-    def compacted_before(commit: SmallCommit, table: DeltaTable, added: list[Any]) -> None:
+    def compacted_before(commit: SmallCommit, table: DeltaTable, *given: Any) -> None:
         if not tries:
             DeltaTable(folder).optimize.compact()
         tries.append(table.version())
-        sound(commit, table, added)
+        sound(commit, table, *given)
 
     monkeypatch.setattr(SmallCommit, "_commit", compacted_before)
     assert put(folder, 3, [verdict(1, "VIOLATED")], "c/t/i/1") == 5

@@ -193,7 +193,9 @@ def test_the_stored_events_can_be_folded_again_without_the_checkpoint(
     for path in sorted((folder / "checkpoint" / "fold").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     (folder / "checkpoint" / "fold").rmdir()
-    said_so = rf"--new-run NAME .* process {os.getpid()} on .*, is stopped where it still runs"
+    said_so = (
+        rf"NAME .* run 'first' \(process {os.getpid()} on .*\), is stopped where it still runs"
+    )
     with pytest.raises(TablesError, match=said_so):
         run_stream(spark, folder)
     said = run_stream(spark, folder, new_run="second")

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from replication.evidence.event_dumps import write_events
 from replication.spark import fold_stream, runs, views
-from replication.spark.lease import FOLDER, CheckpointLock, LockedError
+from replication.spark.locks import FOLDER, CheckpointLock, LockedError
 from replication.spark.tables import Store, TablesError
 from tests.spark.event_rows import made_trace
 from tests.spark.fault_bench import Tables, source, state_of

@@ -1,37 +1,11 @@
-"""One writer at a time: the newest holds the lease, and a checkpoint has one process."""
+"""A checkpoint directory has one process at a time."""
 
 import fcntl
 from pathlib import Path
 
 import pytest
 
-from replication.spark.lease import CheckpointLock, Lease, LeaseLostError, LockedError
-
-
-def test_the_older_writer_is_stopped_at_its_next_commit_and_told_by_whom(tmp_path: Path) -> None:
-    older, newer, other = (
-        Lease(tmp_path, "fold"),
-        Lease(tmp_path, "fold"),
-        Lease(tmp_path, "ingest"),
-    )
-    older.take("first")
-    other.take("first")
-    with older.held():
-        pass
-    newer.take("second")
-    with newer.held(), other.held():
-        pass
-    told = r"run 'second' \(process \d+ on .*\) has taken over"
-    with pytest.raises(LeaseLostError, match=told), older.held():
-        pytest.fail("the older one may not write")
-
-
-def test_a_lease_that_is_gone_stops_its_writer(tmp_path: Path) -> None:
-    lease = Lease(tmp_path, "fold")
-    lease.take("first")
-    (tmp_path / "_lease" / "fold.json").unlink()
-    with pytest.raises(LeaseLostError, match="cannot be read any more"), lease.held():
-        pytest.fail("nobody may write")
+from replication.spark.locks import CheckpointLock, LockedError
 
 
 def test_a_checkpoint_directory_has_one_process(tmp_path: Path) -> None:
