@@ -36,7 +36,7 @@ OUTSIDE = (
     # Somebody has added a column: the next start reads the table as it is then.
     "DELTA_SCHEMA_CHANGED",
     # Another job has committed to the table meanwhile, or altered it, as maintenance does.
-    "DELTA_CONCURRENT", "DELTA_METADATA_CHANGED",
+    "DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "CameSecondError",
 )  # fmt: skip
 # Which folder of several lies on the full disk nothing tells: so the room in each is told.
 FULL = ("No space left on device", "Disk quota exceeded")

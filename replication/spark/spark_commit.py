@@ -65,7 +65,9 @@ class SparkCommit:
             )  # fmt: skip
         except CommitFailedError as error:
             if newest_version(table) > begun.version:
-                raise CameSecondError(str(error)) from error
+                raise CameSecondError(
+                    f"another job has made version {begun.version + 1} of {table} meanwhile"
+                ) from error
             raise
 
 

@@ -206,10 +206,7 @@ class Store:
 
         part tells a second write to the same table in one micro-batch from the first.
         """
-        app = f"{writer.app}/{table}/{part}" if part else f"{writer.app}/{table}"
-        transaction = (app, micro_batch_id)
-        if self._is_to_make(table, transaction):
-            self._save(SparkCommit(completed(table, rows), transaction), table, writer)
+        self._put(table, rows, None, writer, micro_batch_id, part)
 
     def _is_to_make(self, table: str, transaction: tuple[str, int]) -> bool:
         """Whether a commit has not been made. Looked up only where this process has made no earlier
@@ -231,10 +228,17 @@ class Store:
         part: str = "",
     ) -> None:
         """Puts rows, to all of which the condition applies, in the place of those it applies to."""
+        self._put(table, rows, condition, writer, micro_batch_id, part)
+
+    def _put(
+        self, table: str, rows: DataFrame, replaced: str | None, writer: Writer,
+        micro_batch_id: int, part: str,
+    ) -> None:  # fmt: skip
+        """Both. replaced: as SparkCommit has it."""
         app = f"{writer.app}/{table}/{part}" if part else f"{writer.app}/{table}"
         transaction = (app, micro_batch_id)
         if self._is_to_make(table, transaction):
-            self._save(SparkCommit(completed(table, rows), transaction, condition), table, writer)
+            self._save(SparkCommit(completed(table, rows), transaction, replaced), table, writer)
 
     def replace(
         self,

@@ -72,6 +72,11 @@ class Trials:
     wrong: list[str] = field(default_factory=list)
     names: int = 0
 
+    def summary(self) -> str:
+        """In one line."""
+        seen = ", ".join(f"{name}: {count}" for name, count in sorted(self.seen.items()))
+        return f"{seen}; stale commits: {len(self.stale)}; wrong besides: {len(self.wrong)}"
+
     def prepare(self) -> None:
         """Makes the tables."""
         Store(self.spark, self.folder).create()
@@ -236,12 +241,12 @@ def main(argv: list[str]) -> int:
     ):
         trials = Trials(spark, folder, random.Random(told.seed))
         trials.prepare()
-        for _ in range(told.trials):
+        for number in range(1, told.trials + 1):
             trials.trial(trials.chance.choice(list(KINDS)))
+            if number % 20 == 0 or number == told.trials:
+                print(f"{told.on}: {trials.summary()}", flush=True)
     for text in (*trials.stale, *trials.wrong):
         print(text)
-    print(f"{told.on}: {dict(trials.seen)}; stale commits: {len(trials.stale)}; "
-          f"wrong besides: {len(trials.wrong)}")  # fmt: skip
     return 1 if trials.stale or trials.wrong else 0
 
 

@@ -143,6 +143,12 @@ def test_every_job_ends_so(job: Path) -> None:
             "job.py: run 'b' (process 7 on h) has taken over",
         ),
         (
+            "[STREAM_FAILED] Query terminated\nreplication.spark.spark_commit.CameSecondError: "
+            "another job has made version 5 of T meanwhile",
+            5,
+            "job.py: CameSecondError: another job has made version 5 of T meanwhile; start",
+        ),
+        (
             "[STREAM_FAILED] Query terminated\norg.apache.spark.SparkException: Job aborted\n"
             "Caused by: java.io.IOException: No space left on device",
             5,
