@@ -39,6 +39,15 @@ def written_without_processes(spark: SparkSession, checkpoint_dir: Place) -> Non
             path.unlink()
 
 
+def clear_unbegun(location: Place) -> None:
+    """Takes away what a first micro-batch left whose offsets could not be written, on a full disk:
+    Spark begins a query only where their folder is empty."""
+    offsets = location / "offsets"
+    if not _numbered(offsets):
+        for path in offsets.glob("*"):
+            path.unlink()
+
+
 def broken(location: Place) -> str | None:
     """The first file that Spark would read at a start and that is not whole, in words, or None."""
     metadata = location / "metadata"

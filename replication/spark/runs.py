@@ -106,6 +106,8 @@ def enter(
     _check_tables(store, newest)
     if newest["micro_batch_id"] > START:
         _check_checkpoint(store, folder, newest["micro_batch_id"])
+    else:
+        checkpoint_files.clear_unbegun(folder / "spark")
     return run.fenced(store)
 
 

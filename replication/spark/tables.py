@@ -48,6 +48,7 @@ from replication.spark.log_files import (
     files_of,
     newest_version,
     opened,
+    version_there,
 )
 from replication.spark.lost_tables import lost, named_by, without_batches, without_tables
 from replication.spark.other_writers import (
@@ -489,7 +490,7 @@ class Store:
     def batches(self, version: int | None = None) -> list[dict[str, Any]]:
         """Every row of `_batches`, of its newest version or of the one given; [] where there is no
         such table."""
-        if not (self.folder / BATCHES / "_delta_log").is_dir():
+        if version_there(self.folder / BATCHES) < 0:
             return []
         try:
             found = batch_rows(self.folder / BATCHES, version)

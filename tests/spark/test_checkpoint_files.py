@@ -6,7 +6,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replication.places import HadoopPath
-from replication.spark.checkpoint_files import ON_THIS_DISK, broken, written_without_processes
+from replication.spark.checkpoint_files import (
+    ON_THIS_DISK,
+    broken,
+    clear_unbegun,
+    written_without_processes,
+)
 from replication.spark.event_files import SourceError
 from replication.spark.hadoop_files import CHECKPOINTS
 from replication.spark.kafka_source import read_to
@@ -120,3 +125,20 @@ def test_how_far_a_checkpoint_has_read_which_source_and_a_cut_file_is_left_to_ot
             read_to(tmp_path, topic)
     else:
         assert read_to(tmp_path, topic) == found
+
+
+def test_what_a_full_disk_left_of_the_first_offsets_does_not_end_the_next_start(
+    tmp_path: Path,
+) -> None:
+    """Spark begins a query only where the folder of its offsets is empty."""
+    offsets = tmp_path / "offsets"
+    offsets.mkdir()
+    for name in (".0.6f1c.tmp", "..0.6f1c.tmp.crc"):
+        (offsets / name).write_bytes(b"")
+    clear_unbegun(tmp_path)
+    assert list(offsets.iterdir()) == []
+    for name in ("0", ".1.6f1c.tmp"):
+        (offsets / name).write_text("v1")
+    clear_unbegun(tmp_path)
+    assert sorted(path.name for path in offsets.iterdir()) == [".1.6f1c.tmp", "0"]
+    clear_unbegun(tmp_path / "there is none")

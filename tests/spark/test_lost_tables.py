@@ -18,6 +18,7 @@ from replication.spark import settings
 from replication.spark.cut import BATCHES
 from replication.spark.ending import Stop
 from replication.spark.failures import failed
+from replication.spark.log_files import version_there
 from replication.spark.lost_tables import OF_QUERIES
 from replication.spark.progress import Progress
 from replication.spark.runs import Run
@@ -177,3 +178,11 @@ def test_a_table_that_vanishes_under_a_running_stream_ends_it(
     assert failed("stream.py", failures[0], out) == 2
     assert re.fullmatch(rf"stream\.py: .*the table {table} is gone, .*\n", out.getvalue())
     assert not (folder / "tables" / table).exists()
+
+
+def test_a_table_that_a_full_disk_left_without_a_commit_is_made(tmp_path: Path) -> None:
+    (tmp_path / "_batches" / "_delta_log").mkdir(parents=True)
+    store = Store(cast(Any, None), tmp_path)
+    assert store.batches() == []
+    store.create()
+    assert version_there(tmp_path / "_batches") == 0
