@@ -603,7 +603,10 @@ def _recover(arguments: argparse.Namespace) -> int:
         status = recovery.run(
             arguments, diagnosis.imported, diagnosis.folded, diagnosis.answer, began
         )
-        return max(status, produce_command.run(arguments)) if arguments.produce else status
+        if not arguments.produce:
+            return status
+        # What failed and may come back, then what is not there, then what is not decided.
+        return max(status, produce_command.run(arguments), key=(0, 3, 1, 5).index)
     except BrokenPipeError:
         raise
     except (NotUsable, OSError) as error:

@@ -257,9 +257,9 @@ def _cell(column: Column, verdict: Verdict) -> dict[str, Any]:
 
 
 def exit_status(partitions: list[tuple[Loss, list[Loss], list[Column]]], undecided: int) -> int:
-    """0 each loss is none under some intervention; 1 one is under all; 3 one could not be told, or
-    there may be more in so many undecided partitions."""
-    status = SOME_NOT_TOLD if undecided else ALL_SAVED
+    """0 each loss is none under some intervention; 1 one is under all; 3 one could not be told;
+    also where all are none, and there may be more in so many undecided partitions."""
+    status = ALL_SAVED
     for _, losses, columns in partitions:
         for number in range(len(losses)):
             answers = {column.verdicts[number].answer for column in columns}
@@ -269,4 +269,4 @@ def exit_status(partitions: list[tuple[Loss, list[Loss], list[Column]]], undecid
                 status = max(status, SOME_NOT_TOLD)
             elif status != SOME_NOT_TOLD:
                 status = SOME_LOST
-    return status
+    return SOME_NOT_TOLD if undecided and status == ALL_SAVED else status

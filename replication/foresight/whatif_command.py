@@ -51,8 +51,8 @@ def run(
     events_of: Callable[[Identity], list[Event]],
 ) -> int:
     """Exit status: 0 each loss is none under some --set, 1 one is lost or may be under each of
-    them, 3 one could not be told again, or it is not decided what is lost. diagnosed: the answer
-    of `diagnose`."""
+    them, 3 one could not be told again, or each is none and it is not decided what
+    else is lost. diagnosed: the answer of `diagnose`."""
     by_partition: dict[Identity, list[dict[str, Any]]] = {}
     for row in diagnosed["losses"]:
         if row["status"] != "recovered":

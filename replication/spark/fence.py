@@ -1,7 +1,7 @@
 """Who may write: a query's newest writer has raised the fence, and an older one is refused.
 
 The fence is in the log of each table that the query writes: a `txn` action with an application id
-of its own, whose version is the generation, one more with each writer that begins. Each commit
+of its own, whose version is the generation, higher with each writer that begins. Each commit
 looks at it in the log as far as the version that the commit is fixed to. Where a newer writer
 raises it after that look, the log refuses the commit: deltalake commits at exactly the next version
 or not at all, and Spark's Delta takes the fence for read and finds it changed. So nothing of an
@@ -13,6 +13,8 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
 
 from replication.places import Place
 from replication.spark.log_files import commits_after, newest_version
@@ -29,13 +31,15 @@ class TakenOverError(RuntimeError):
 class Fence:
     """The right of one process to write what a query writes, until a newer one begins.
 
-    seen: of each table of the query the version up to which its log has been looked at.
+    seen: of each table of the query the version up to which its log has been looked at; last: that
+    commit, by which a log that was made anew or put back is known.
     """
 
     query: str
     run: str
     generation: int = 0
     seen: dict[str, int] = field(default_factory=dict)
+    last: dict[str, Any] = field(default_factory=dict)
 
     @property
     def app(self) -> str:
@@ -52,16 +56,17 @@ class Fence:
         """Looks at the log of a table at least as far as the version that a commit rests on.
 
         generation: of the fence at that version, by the whole log; asked where a commit since the
-        last look is gone. Raises TakenOverError.
+        last look is gone, or that one is another now. Raises TakenOverError.
         """
-        before = seen = self.seen[table.name]
+        before = self.seen[table.name]
+        commits = dict(commits_after(table, before - 1))
+        seen = max(commits, default=-1)
         found: int | None = self.generation
-        for number, actions in commits_after(table, before):
-            seen = number
-            for action in actions:
+        if before <= version <= seen and commits[before] == self.last[table.name]:
+            for action in chain.from_iterable(commits[n] for n in range(before + 1, seen + 1)):
                 if action.get("txn", {}).get("appId") == self.app:
                     found = int(action["txn"]["version"])
-        if not before <= version <= seen:
+        else:
             found, seen = generation(), version
         if found is None or found < self.generation:
             raise TakenOverError(
@@ -70,7 +75,12 @@ class Fence:
             )
         if found > self.generation:
             raise self.taken_over(table)
-        self.seen[table.name] = seen
+        self.seen[table.name], self.last[table.name] = seen, commits.get(seen)
+
+    def raised(self, table: Place, version: int) -> None:
+        """Notes the version of a table that has this writer's fence."""
+        self.seen[table.name] = version
+        _, self.last[table.name] = next(commits_after(table, version - 1), (version, None))
 
     def taken_over(self, table: Place) -> TakenOverError:
         """What to raise where a newer writer has raised the fence of a table."""

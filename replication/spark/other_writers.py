@@ -129,11 +129,12 @@ def _article(word: str) -> str:
 
 
 def _replaces_all(told: dict[str, Any]) -> bool:
-    """Whether nothing is left of what the table held: without a condition,
-    of deltalake's only we know what stays."""
-    parameters = told.get("operationParameters", {})
-    condition = str(parameters.get("predicate", "" if "clientVersion" in told else "true"))
-    return parameters.get("mode") == "Overwrite" and EVERY_ROW.fullmatch(condition) is not None
+    """Whether nothing is left of what the table held. deltalake calls its commits appends whatever
+    they remove: the condition tells, and without one rows stay."""
+    parameters, by_deltalake = told.get("operationParameters", {}), "clientVersion" in told
+    condition = str(parameters.get("predicate", "" if by_deltalake else "true"))
+    overwrites = by_deltalake or parameters.get("mode") == "Overwrite"
+    return overwrites and EVERY_ROW.fullmatch(condition) is not None
 
 
 def _is_own(table: str, told: dict[str, Any], actions: list[dict[str, Any]]) -> bool:

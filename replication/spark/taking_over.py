@@ -1,5 +1,6 @@
 """A writer that begins raises the fence in every table of its query; older writers are refused."""
 
+import time
 from collections.abc import Sequence
 
 from deltalake import DeltaTable
@@ -34,7 +35,8 @@ def take_over(
         with commits_locked(folder, alone=True):
             lease.unlink(missing_ok=True)
     known = [_generation(spark, folder / table, fence.app) for table in tables[1:]]
-    fence.generation = 1 + max(known, default=0)
+    # By the clock: no writer of tables that were since made anew, or put back, had this one.
+    fence.generation = max(time.time_ns() // 1_000_000, 1 + max(known, default=0))
     for table in tables:
         _raise(spark, folder / table, fence, is_first=table == tables[0])
     return fence
@@ -57,7 +59,7 @@ def _raise(spark: SparkSession, table: Place, fence: Fence, *, is_first: bool) -
     for attempt in range(TRIES):
         before = newest_version(table)
         try:
-            fence.seen[table.name] = _raised(spark, table, fence, is_first)
+            fence.raised(table, _raised(spark, table, fence, is_first))
             return
         except (CommitFailedError, *OF_DELTA) as error:
             came_second = is_conflict(error) or newest_version(table) > before
@@ -76,7 +78,7 @@ def _raised(spark: SparkSession, table: Place, fence: Fence, is_first: bool) -> 
         raise fence.taken_over(table)
     elif known == fence.generation:
         # An earlier try of this process, whose commit landed though it seemed to fail.
-        return newest_version(table)
+        return log.version if isinstance(log, SparkTransaction) else log.version()
     transaction = (fence.app, fence.generation)
     if isinstance(log, SparkTransaction):
         return log.commit(None, transaction, None, fence)

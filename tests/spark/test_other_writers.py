@@ -298,9 +298,14 @@ def test_a_new_run_leaves_nothing_of_others(tmp_path: Path, condition: str | Non
     some = {"mode": "Overwrite", "predicate": "(incident = 'true')"}
     commit(folder, 3, {}, NEW)
     commit(folder, 4, {"operation": "WRITE", "operationParameters": some}, OWN)
+    by_deltalake = {"clientVersion": "delta-rs.1", "operation": "WRITE"}
+    commit(folder, 5, {**by_deltalake, "operationParameters": {"mode": "Append"}}, OWN)
     (nameless,), newest = made_by_others(folder, None)
     told = OtherCommit("verdicts", 3, "commit without a name", None, "", nameless.remedy)
-    assert (nameless, newest) == (told, 4)
+    assert (nameless, newest) == (told, 5)
+    told = {"mode": "Append", "predicate": "true"}
+    commit(folder, 6, {**by_deltalake, "operationParameters": told}, OWN)
+    assert made_by_others(folder, None) == ([], 6)
 
 
 @pytest.mark.parametrize("app", ["nightly", "fold/1/loss_ledger", "7"])

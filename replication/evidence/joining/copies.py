@@ -46,7 +46,7 @@ class Copy:
     is the last. spans: filled by `identify_contents`. unread_from: where the copy's files begin to
     contradict each other. named_elsewhere: checkpoints of another copied directory of its broker
     name the partition, whose folder was not copied there. flush_may_have_fallen: a line says that
-    the log was cut to where its recovery point is.
+    the log was cut to where its recovery point is, or below.
     """
 
     broker: int

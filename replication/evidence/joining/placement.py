@@ -182,10 +182,10 @@ def place(
     bore, of which lines may be about another. What was emptied is of after the last life.
     """
     unprinted = sum(1 for life in lives if not life.printed)
-    cuts = {(key, to) for life in lives for key, offsets in life.cuts.items() for to in offsets}
     for copy in copies:
-        key = (copy.directory.topic, copy.directory.partition)
-        copy.flush_may_have_fallen = (key, copy.directory.recovery_point) in cuts
+        key, flushed = (copy.directory.topic, copy.directory.partition), _recovery_point(copy)
+        cuts = {to for life in lives for to in life.cuts.get(key, ())}
+        copy.flush_may_have_fallen = any(to <= flushed for to in cuts)
         if isinstance(copy.directory, NothingLeft):
             copy.slot = float(len(lives) - unprinted)
     copies = [c for c in copies if not isinstance(c.directory, NothingLeft)]

@@ -11,7 +11,7 @@ Essence = tuple[tuple[int, ...], int, int, int, int, int, int, int]
 # A stretch of leadership: leader epoch, and how often its leader had begun to lead in it.
 Stretch = tuple[int, int]
 Seen = tuple[object, ...]
-Kinds = tuple[Assumed, tuple[int, int, int, int | None], bool, bool, bool]
+Kinds = tuple[Assumed, tuple[int, int, int, int | None], bool, tuple[Claim, ...], bool]
 
 
 class Records:
@@ -31,6 +31,8 @@ class Records:
         self.leaders = {w.leader_epoch: w.leader for w in run.line.windows}
         self.unseen: dict[Stretch, int] = {}
         self.unseen_mask = 0
+        # What may be any record there: of which it is, is asked anew with each unseen one.
+        self.nameless = tuple(c for c in run.claims if (c.leader_epoch, c.content) == (None, None))
         self._ask_claims()
 
     def _ask_claims(self) -> None:
@@ -67,7 +69,8 @@ class Records:
             number = self.unseen[key] = len(self.epochs)
             self.unseen_mask |= 1 << number
             self.epochs.append(leader_epoch)
-            self._ask_claims()
+            if self.nameless:
+                self._ask_claims()
         return self.unseen[key]
 
     def number(self, stretches: list[Stretch]) -> None:
@@ -78,13 +81,14 @@ class Records:
         self.unseen.update(zip(more, range(begin, end), strict=True))
         self.unseen_mask |= (1 << end) - (1 << begin)
         self.epochs += map(itemgetter(0), more)
-        self._ask_claims()
+        if more and self.nameless:
+            self._ask_claims()
 
     def kinds(self) -> Kinds:
         """What two runs must share to share what may have happened before evidence names either."""
         run = self.run
         numbers = (len(run.labels), self.answered, self.seen_by_clients, run.committed_by)
-        return run.assumed, numbers, run.unseen, run.by_offset_alone, self.exact
+        return run.assumed, numbers, run.unseen, self.nameless, self.exact
 
     def seen_from(self, leader_epoch: int) -> Seen:
         """All that a leader epoch's moves read of the records: of their leader epochs the order,

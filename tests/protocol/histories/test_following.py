@@ -91,3 +91,29 @@ def test_a_record_that_nobody_sees_any_more_was_written_by_who_answered_for_it_a
         copy(3, mark=0),
     ]
     assert verdict(facts, ACKNOWLEDGED) == found
+
+
+def test_offsets_that_different_brokers_answered_for_do_not_share_what_is_forgotten() -> None:
+    """Both led; offsets 3 and 4 are holes that compaction left, and only broker 1 can have written
+    what it answered for at 4."""
+    described, *rest = given(1, 2, version="2.8.1")
+    assert isinstance(described, ev.PartitionDescribed)
+    log = ((0, 3, 0, 0), (5, 8, 0, 0), (8, 12, 1, 0))
+    facts = [
+        replace(described, assigned_replicas=(1, 2), cleanup_policy="compact"),
+        *rest,
+        *(ev.ReplicaStarted(r, 0, 0) for r in (1, 2)),
+        elected(1, 0, "initial", (1, 2)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameFollower(2, 0, 1, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 0),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "clean", (1, 2)),
+        ev.BecameLeader(2, 1, 8, 8),
+        ev.BecameFollower(1, 1, 2, 3, 7),
+        ev.RecordsAcknowledged(3, 4, "1", None, None, 2),
+        ev.RecordsAcknowledged(4, 5, "1", None, None, 1),
+        *(copy(r, *log, mark=12) for r in (1, 2)),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == "VIOLATED"
