@@ -354,7 +354,8 @@ def test_missing_empty_and_older_tables_are_refused_in_one_line(
     older = tmp_path / "older"
     shutil.copytree(healthy, older, ignore=shutil.ignore_patterns("divergences"))
     version = views.opened(session, healthy).cut["divergences"]
-    frame = session.createDataFrame([], "topic_partition_id string, first_offset bigint")
+    of_0_1 = "topic_partition_id string, first_offset bigint"
+    frame = session.createDataFrame([("t-0", 0)], of_0_1)
     for _ in range(version + 1):
         frame.write.format("delta").mode("overwrite").save(str(older / "divergences"))
     with pytest.raises(TablesError, match=r"divergences has no column cluster_id: .* older"):
