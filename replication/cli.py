@@ -605,8 +605,7 @@ def _recover(arguments: argparse.Namespace) -> int:
         )
         if not arguments.produce:
             return status
-        # What failed and may come back, then what is not there, then what is not decided.
-        return max(status, produce_command.run(arguments), key=(0, 3, 1, 5).index)
+        return recovery.worse(status, produce_command.run(arguments))
     except BrokenPipeError:
         raise
     except (NotUsable, OSError) as error:

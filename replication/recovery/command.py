@@ -24,6 +24,7 @@ from replication.recovery.folder import Table, prepared, unchanged_since, write_
 from replication.recovery.gathering import Recovery, Sinks, gather
 from replication.recovery.groups.affected_groups import GROUPS, group_names
 from replication.recovery.groups.affected_transactions import TRANSACTIONS
+from replication.recovery.produce_command import FAILED
 from replication.recovery.rows_out import KEYS, RECORDS
 from replication.recovery.sightings import CUT
 from replication.recovery.unpromised import UNPROMISED, unpromised_words
@@ -80,6 +81,12 @@ def run(
     if result.became[NOT_HAD] + result.became[HELD_BACK]:
         return NOT_ALL_HAD
     return MORE_MAY_BE_LOST if undecided(answer) else ALL_HAD
+
+
+def worse(recovered: int, produced: int) -> int:
+    """The exit status of both: 5 what failed and may come back, then 1 what is not there, then 3
+    what is not decided."""
+    return max(recovered, produced, key=(ALL_HAD, MORE_MAY_BE_LOST, NOT_ALL_HAD, FAILED).index)
 
 
 def recover(

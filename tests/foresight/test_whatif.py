@@ -10,7 +10,7 @@ import pytest
 
 from replication.cli import main
 from replication.foresight.interventions import parsed
-from replication.foresight.whatif import ask
+from replication.foresight.whatif import Column, Verdict, ask, exit_status
 from replication.protocol.ground.events import LeadershipRecorded, PartitionDescribed
 from tests.docs.test_answer_schema import closed
 from tests.foresight.fault_scripts import PAIRS, as_events, compare, ledger_of
@@ -176,3 +176,13 @@ def test_where_nothing_can_be_told_it_is_said_why_in_one_line(
     assert sum("broker 7 has no replica here" in line for line in told) == 1
     assert any("preflight" in line for line in told)
     assert "What prevents such a loss: replication-analyzer explain unclean_election" in told
+
+
+@pytest.mark.parametrize(
+    ("undecided", "answer", "status"),
+    [(0, None, 0), (1, None, 3), (0, "not_lost", 0), (1, "not_lost", 3), (1, "still_lost", 1)],
+)
+def test_undecided_partitions_hide_no_loss(undecided: int, answer: str | None, status: int) -> None:
+    columns = [] if answer is None else [Column(parsed("acks=all"), [Verdict(answer)])]
+    losses = [({}, [{}], columns)] if columns else []
+    assert exit_status(losses, undecided) == status

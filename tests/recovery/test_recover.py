@@ -10,7 +10,7 @@ import pytest
 from replication.cli import main
 from replication.evidence.log_directories import record_payloads
 from replication.recovery import gathering
-from replication.recovery.command import summary_text
+from replication.recovery.command import summary_text, worse
 from replication.recovery.finding import COMPACTED, NO_COPY, NOT_IN_BATCH, OTHERS
 from replication.recovery.folder import NotUsable
 from tests.changed_evidence import each_incident
@@ -409,3 +409,12 @@ def test_of_a_compacted_topic_what_a_newer_record_replaced_is_held_back(
     assert not_had(tmp_path / "out") == [(5, 6, OTHERS), (5, 6, gone)]
     why = "newer_value" if "compact" in policy and not aborted else None
     assert had(tmp_path / "out") == [(3, "lost0", why), (4, "lost1", None)]
+
+
+@pytest.mark.parametrize(
+    ("recovered", "produced", "found"), [(3, 0, 3), (3, 1, 1), (1, 0, 1), (0, 1, 1), (1, 5, 5)]
+)
+def test_what_is_not_there_comes_before_what_is_not_decided(
+    recovered: int, produced: int, found: int
+) -> None:
+    assert worse(recovered, produced) == found

@@ -184,8 +184,9 @@ def place(
     unprinted = sum(1 for life in lives if not life.printed)
     for copy in copies:
         key, flushed = (copy.directory.topic, copy.directory.partition), _recovery_point(copy)
-        cuts = {to for life in lives for to in life.cuts.get(key, ())}
-        copy.flush_may_have_fallen = any(to <= flushed for to in cuts)
+        copy.flush_may_have_fallen = any(
+            to <= flushed for life in lives for to in life.cuts.get(key, ())
+        )
         if isinstance(copy.directory, NothingLeft):
             copy.slot = float(len(lives) - unprinted)
     copies = [c for c in copies if not isinstance(c.directory, NothingLeft)]

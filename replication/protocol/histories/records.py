@@ -31,7 +31,7 @@ class Records:
         self.leaders = {w.leader_epoch: w.leader for w in run.line.windows}
         self.unseen: dict[Stretch, int] = {}
         self.unseen_mask = 0
-        # What may be any record there: of which it is, is asked anew with each unseen one.
+        # Answers that name an offset alone may be for each unseen record that is added, too.
         self.nameless = tuple(c for c in run.claims if (c.leader_epoch, c.content) == (None, None))
         self._ask_claims()
 
@@ -46,15 +46,16 @@ class Records:
             self.answered = ANY_RECORD  # Whatever was written may have been acknowledged.
 
     def meant(self, claim: Claim) -> int:
-        """The records that a client may have been told of, as a mask."""
+        """The records that a client's answer may be for, as a mask."""
         if claim.leader_epoch is None and claim.content is None:
             others = (r for r, e in enumerate(self.epochs) if not self._may_be_of(claim, e))
             return ~1 & ~sum(1 << r for r in others)
         return sum(1 << r for r in self.run.records(claim.leader_epoch, claim.content))
 
     def _may_be_of(self, claim: Claim, leader_epoch: int | None) -> bool:
-        """Whether a client can have been told of a record of a leader epoch. At acks=1 the leader
-        answers that appended it; an idempotent producer, which asks for all, any that has it."""
+        """Whether a client's answer can be for a record of a leader epoch. At acks=1 the broker
+        that answers has appended the record; a repeated send of an idempotent producer, which asks
+        for acks=all, may be answered by a later leader that has it."""
         if leader_epoch is None:
             return True
         wrote = self.leaders.get(leader_epoch)
