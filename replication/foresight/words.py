@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from replication.foresight.worlds import KINDS, PROMISED
+from replication.protocol.ground.versions import behaviour
 from replication.reports.inventory_words import counted
 
 MOST_NAMED = 6
@@ -51,7 +52,10 @@ def text(answer: dict[str, Any], *, histories: bool = False) -> str:
     lines += [
         *NOTES,
         f"Looked at: {records} and one more for each replica that lags, every order of writes, "
-        "fetches, lags, elections and returns, once the failure as often as its row says.",
+        "fetches, lags, elections and returns, once the failure as often as its row says. Not "
+        "looked at: answers to fetches that come late, and moves of leadership, but for one back "
+        "to the preferred replica where another one leads first.",
+        *_joined_early(answer["profiles"]),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -79,6 +83,25 @@ def in_short(answer: dict[str, Any]) -> Iterator[str]:
         by = {name for p in of if not p["eligible_leader_replicas"] for name in p["can_lose_by"]}
         if by & OF_A_DISK:
             yield f"    {LAST_IN_ISR}"
+
+
+def _joined_early(profiles: list[dict[str, Any]]) -> Iterator[str]:
+    """What two crashes can lose beyond what is looked at, by releases of which it is known."""
+    releases = {
+        profile["kafka_version"]
+        for profile in profiles
+        if not behaviour(profile["kafka_version"]).has("isr_expansion_waits_for_epoch_start")
+        for row in profile["failures"]
+        if row["failure"] == "two_brokers" and not all(_is_lost(row, kind) for kind in PROMISED)
+    }
+    if releases:
+        yield (
+            f"Kafka {' and '.join(sorted(releases))}: two crashes can lose more than this finds. "
+            "A broker that leads again after its own crash lets a follower without the newest "
+            "records back into the ISR (KAFKA-7128, up to 2.0.0); these records are lost if the "
+            "leadership is moved to that follower before it has fetched them. From 2.0.1 on this "
+            "cannot happen."
+        )
 
 
 def _other_releases(profiles: list[dict[str, Any]]) -> Iterator[str]:
