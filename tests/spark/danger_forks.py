@@ -36,7 +36,7 @@ from tests.kafka_lab.logs_on_disk import (
 from tests.kafka_lab.processes import LabTimeout, wait_for
 from tests.kafka_lab.producer import Producer
 from tests.kafka_lab.versions import Version
-from tests.spark.risk_fleet import Fleet, started_digests
+from tests.spark.fleet import Fleet, started_digests
 
 VERSIONS = ("1.1.1", "2.8.2", "3.9.1", "4.1.1", "4.3.0")
 PATIENCE = 60.0

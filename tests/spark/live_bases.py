@@ -17,8 +17,8 @@ from typing import Any
 from replication.evidence.shipping import compaction, live_join
 from replication.evidence.shipping.live_join import LiveJoin
 from tests.kafka_lab.truth import read_lines
+from tests.spark.fleet import Fleet
 from tests.spark.live_campaign import EVERY, lines_of, plain
-from tests.spark.risk_fleet import Fleet
 
 AT_ONCE = 0.001
 Verdicts = dict[Any, list[tuple[str, str]]]

@@ -43,7 +43,7 @@ from tests.kafka_lab.notes import Notes
 from tests.kafka_lab.site import Site, partitions_of
 from tests.kafka_lab.truth import Run, load_truths, read_lines
 from tests.kafka_lab.windows import Lifetimes, Partition, Window, assignments_of
-from tests.spark.risk_fleet import Fleet
+from tests.spark.fleet import Fleet
 
 EVERY = 0.5
 SHORTEST = 2.0

@@ -34,7 +34,7 @@ from replication.spark.demo import JAVA_OPTIONS, PROPERTIES
 from tests.kafka_lab.cluster import Plan
 from tests.kafka_lab.experiment import Experiment
 from tests.kafka_lab.versions import Version
-from tests.spark.risk_fleet import Lost, loses, started_digests
+from tests.spark.fleet import Lost, loses, started_digests
 from tests.spark.test_kafka_source import Broker, make_topic, started_broker
 
 TOPIC = "broker-logs"

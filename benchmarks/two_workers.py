@@ -6,7 +6,7 @@ had a core of its own: driver and all work of one worker, against driver and the
 of two. Start-up costs each executor the same however much there is to do: the same job on next to
 nothing tells it, and each ratio is given with it and without. As a command, as root (mounts):
 
-    python -m tests.spark.two_workers [--partitions 60000] [--text-mb 1500]
+    python -m benchmarks.two_workers [--partitions 60000] [--text-mb 1500]
 """
 
 import argparse

@@ -1,18 +1,10 @@
-"""Dangers before the loss, on real brokers: logs and digests, joined as the stream joins them.
+"""Real brokers: their logs and digests joined as the stream joins them, and how they lose records.
 
-    python -m tests.spark.risk_fleet [--kafka 4.3.0]
-
-A rolling restart under load comes first: no critical alert may stand. Then followers die, the last
-member of the ISR goes on alone and dies, and one that was behind is elected. Printed: how long
-after the ISR shrank the danger stood in `at_risk`, whether it named the records that were lost in
-the end, and whether it named others. Without Spark: what a micro-batch adds, tests.spark.live_fleet
-shows.
+Without Spark: what a micro-batch adds to the time, tests.spark.live_fleet shows.
 """
 
-import argparse
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -27,10 +19,7 @@ from replication.evidence.shipping.live_join import LiveJoin
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity, fold_partition, identity_of
 from replication.spark.alerts import CRITICAL, Answer, alerts_of
-from tests.kafka_lab.cluster import Plan
 from tests.kafka_lab.experiment import Experiment
-from tests.kafka_lab.producer import Load
-from tests.kafka_lab.versions import Version
 
 EVERY = 1.0
 SILENCE = 60.0
@@ -129,17 +118,6 @@ def started_digests(lab: Experiment, work: Path) -> "list[subprocess.Popen[bytes
     return found
 
 
-def healthy(lab: Experiment) -> None:
-    """A rolling restart under load."""
-    lab.cluster.create_topic("h", {0: [1, 2, 3]}, min_insync_replicas=2)
-    load = Load(lab.cluster, lab.acks, ["all", "1"], topic="h", idempotent=True, retries=9)
-    for broker in (1, 2, 3):
-        lab.cluster.terminate(broker)
-        lab.cluster.start_broker(broker)
-        lab.cluster.wait_for_isr("h", 0, 1, 2, 3)
-    load.stop()
-
-
 @dataclass(frozen=True)
 class Lost:
     """Moments of one loss, seconds since 1970: the ISR had shrunk to one; that one died; one led
@@ -174,60 +152,3 @@ def loses(lab: Experiment, topic: str = "t", stands: float = 25) -> Lost:
     lab.cluster.wait_for_isr(topic, 0, 1, 2)
     time.sleep(5)
     return Lost(shrunk, killed, led)
-
-
-def offsets(rows: list[dict[str, Any]]) -> set[int]:
-    return {o for r in rows for o in range(r["first_offset"], r["end_offset"])}
-
-
-def run(work: Path, kafka: str) -> int:
-    """The whole story; 0 where every loss had been named, and nothing critical on a healthy run."""
-    with Experiment(Plan(Version(kafka)), work / "lab") as lab:
-        fleet = Fleet(lab.cluster.directory, work)
-        digests = started_digests(lab, work)
-        shipping = threading.Thread(target=fleet.follow)
-        shipping.start()
-        try:
-            healthy(lab)
-            time.sleep(3)
-            unfounded = list(fleet.critical)
-            moments = loses(lab)
-        finally:
-            fleet.ended.set()
-            shipping.join()
-            for process in digests:
-                process.terminate()
-    assert fleet.failure is None
-    shrunk, killed = moments.shrunk, moments.killed
-    before = [
-        (at, [r for r in rows if r["topic"] == "t"]) for at, rows in fleet.seen if at < killed
-    ]
-    first = next((at for at, rows in before if at > shrunk and offsets(rows)), None)
-    named, lost = offsets(before[-1][1]), offsets(fleet.losses)
-    took = sorted(fleet.took)
-    print(f"{fleet.steps} micro-batches, median {took[len(took) // 2]:.2f} s, "
-          f"p95 {took[int(len(took) * 0.95)]:.2f} s")  # fmt: skip
-    print(f"rolling restart: {len(unfounded)} looks with a critical alert {unfounded[:2]}")
-    stood = "never" if first is None else f"{first - shrunk:.1f} s"
-    ahead = killed - (first or killed)
-    print(f"in danger {stood} after the ISR shrank, {ahead:.1f} s before the last one died")
-    print(f"named {len(named)} records, lost {len(lost)}: {len(named & lost)} of them named")
-    print([r["causes"] for r in before[-1][1]][:1])
-    return 0 if lost and lost <= named and not unfounded else 1
-
-
-def main(argv: list[str]) -> int:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kafka", default="4.3.0")
-    parser.add_argument("--keep", type=Path, help="leave everything in this folder")
-    flags = parser.parse_args(argv)
-    if flags.keep:
-        flags.keep.mkdir(parents=True)
-        return run(flags.keep, flags.kafka)
-    with tempfile.TemporaryDirectory() as name:
-        return run(Path(name), flags.kafka)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
