@@ -33,6 +33,8 @@ def made_trace(
     facts: list[Any] = [
         PartitionDescribed((1, 2), 1, True, "delete", "4.1.1", "4.1", "kraft"),
         CoverageDeclared("acknowledgements", None, True),
+        CoverageDeclared("replica_trace", 1, True),
+        CoverageDeclared("replica_trace", 2, True),
         LeadershipRecorded(1, 0, (1, 2), 0, "initial", (1, 2)),
         BecameLeader(1, 0, 0, 0, 0),
         BecameFollower(2, 0, 1, 0, 0, 0),
