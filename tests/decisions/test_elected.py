@@ -18,17 +18,17 @@ from tests.protocol.schedules import schedule_story
 @pytest.mark.parametrize(("first", "strict"), [(0, True), (1000, False)])
 def test_losses_and_cuts_are_as_foretold(first: int, *, strict: bool) -> None:
     """Surely lost is lost; lost is surely or perhaps lost; whatever is withheld."""
-    score: Score = compare(range(first, first + 6), 1, strict=strict)
+    score: Score = compare(range(first, first + 4), 1, strict=strict)
     assert not score.failures, score.failures[:5]
     assert score.counts["decided, loses"] > 5
-    assert score.counts["decided, keeps"] > 100
+    assert score.counts["decided, keeps"] > 50
     # Where a copy is said to be cut, that rests on assumptions unless nothing is assumed.
     assert bool(score.counts["copy"]) is strict
 
 
 @pytest.mark.slow
 def test_losses_are_as_foretold_where_all_are_said_to_be_down() -> None:
-    score: Score = compare(range(2000, 2005), 2, down=True)
+    score: Score = compare(range(2000, 2003), 2, down=True)
     assert not score.failures, score.failures[:5]
     assert score.counts["decided, loses"] > 3
 
@@ -45,12 +45,12 @@ def test_whole_traces_leave_little_open() -> None:
 def test_what_is_advised_loses_least_and_log_ends_choose_worse() -> None:
     """Of the whole trace, by what the machine loses with each: in some stories the newest leader
     epoch, then the longest log, loses promised records that the advice does not."""
-    score = chosen.compare(range(10000, 10080), 0)
+    score = chosen.compare(range(10000, 10050), 0)
     assert not score.failures, score.failures[:5]
     assert score.counts["chosen is not the least"] == 0
     assert score.counts["log ends choose better"] == 0
     assert score.counts["log ends choose worse"] > 0
-    assert score.counts["in the last ISR of min.insync.replicas"] > 20
+    assert score.counts["in the last ISR of min.insync.replicas"] > 10
 
 
 # Of the first 900 schedules these leave promised records one failure away, or nobody leads them.

@@ -7,10 +7,10 @@ from tests.protocol.planted import score
 
 @pytest.mark.slow
 def test_changed_steps_are_found_and_timing_is_no_finding() -> None:
-    total = score(range(40, 52))
+    total = score(range(40, 42))
     found, unfound = sum(total.found.values()), sum(total.unfound.values())
 
     assert total.wrong == []
-    assert len(total.found) >= 7
-    assert found + unfound > 150
+    assert len(total.found) >= 4
+    assert found + unfound > 25
     assert found >= 0.95 * (found + unfound), "\n".join(total.missed)

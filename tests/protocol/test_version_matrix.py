@@ -15,6 +15,8 @@ from tests.protocol.version_matrix import contradictions, events_of, judged, mat
 
 INCIDENTS = Path(__file__).parent.parent / "incidents"
 TRACED = sorted(p.name for p in INCIDENTS.glob("*__trace"))
+# Half of what all of them take: the longest traces.
+LONG = ("chaos__1.1.1__seed39__trace", "kip101_scenario_1__0.10.2.2__silent_divergence__trace")
 
 
 @cache
@@ -23,7 +25,11 @@ def events(name: str) -> list[Event]:
 
 
 @pytest.mark.parametrize(
-    "name", [TRACED[0], *(pytest.param(name, marks=pytest.mark.slow) for name in TRACED[1:])]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.sweep if name in LONG else pytest.mark.slow)
+        for name in TRACED
+    ],
 )
 def test_releases_are_alike_or_told_apart_by_a_rule(name: str) -> None:
     own, groups = matrix(events(name))

@@ -70,9 +70,9 @@ def test_a_traced_answer_of_an_earlier_epoch_may_be_taken_late() -> None:
 
 
 def test_true_ends_of_random_schedules_are_admitted() -> None:
-    score: Score = compare(range(12), 1)
+    score: Score = compare(range(6), 1)
     assert not score.failures, score.failures[:5]
-    assert score.counts["strict whole trace", "admitted"] > 30
+    assert score.counts["strict whole trace", "admitted"] > 15
 
 
 @pytest.mark.parametrize("kind", OF_LEADER_EPOCHS[:4], ids=lambda kind: kind.__name__)
@@ -150,7 +150,7 @@ BEGIN_LATE = {
 }
 
 
-@pytest.mark.parametrize("release", [None, "0.10.2.2", "1.1.1", "2.1.0", "4.1.1"])
+@pytest.mark.parametrize("release", [None, "0.10.2.2", "4.1.1"])
 @pytest.mark.parametrize("name", BEGIN_LATE)
 def test_lines_that_begin_in_the_midst_of_a_partitions_life_are_explained(
     name: str, release: str | None
