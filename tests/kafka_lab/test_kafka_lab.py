@@ -18,7 +18,7 @@ pytestmark = pytest.mark.kafka
 # tests/recovery/test_real_brokers.py.
 QUICK = (
     ("leader_missed_an_epoch", "4.3.0", {"premature_high_watermark"}),
-    ("copies_under_load", "4.3.0", set[str]()),
+    pytest.param("copies_under_load", "4.3.0", set[str](), marks=pytest.mark.sweep),
 )
 
 

@@ -18,7 +18,7 @@ SUITES = suites.load(project_root() / "conf" / "expectations")
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("keep_events", [True, False])
+@pytest.mark.parametrize("keep_events", [True, pytest.param(False, marks=pytest.mark.sweep)])
 def test_a_check_during_a_replay_judges_what_the_run_before_has_written(
     session: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch, keep_events: bool,
     capsys: pytest.CaptureFixture[str],

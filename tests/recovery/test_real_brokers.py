@@ -133,6 +133,7 @@ def produced_in_the_end(out: Path, bootstrap: str) -> int:
     raise AssertionError("never done")
 
 
+@pytest.mark.sweep
 def test_what_a_real_broker_wrote_comes_back_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,7 +31,7 @@ GOOD = made_trace(0)
 
 def line(**changes: Any) -> str:
     """The first event as a line with some columns changed; None takes a column out."""
-    row = {**wire.to_row(GOOD[6]), **changes}
+    row = {**wire.to_row(GOOD[8]), **changes}
     return wire.json.dumps({k: v for k, v in row.items() if v is not None})
 
 

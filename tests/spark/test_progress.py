@@ -66,7 +66,7 @@ def test_a_micro_batch_names_the_three_most_frequent_reasons(tmp_path: Path) -> 
 def test_what_a_newer_version_wrote_is_refused_with_what_to_do(
     changes: dict[str, Any], said_so: bool
 ) -> None:
-    row = {**wire.to_row(made_trace(0)[6]), **changes}
+    row = {**wire.to_row(made_trace(0)[8]), **changes}
     with pytest.raises(wire.Misfit) as refused:
         wire.from_row(row)
     newer = "a newer version of this tool wrote it" in str(refused.value)

@@ -145,6 +145,7 @@ def test_a_tap_lets_one_request_of_one_client_pass() -> None:
 
 
 @pytest.mark.kafka
+@pytest.mark.sweep
 def test_a_can_is_realised_on_real_brokers() -> None:
     runs, _ = runs_of("4.3.0", (SMALLEST,))
     wanted = [r for r in runs if says(r) == "CAN" and (SMALLEST, "power_of_one", "read") in r.cells]
