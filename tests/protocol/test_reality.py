@@ -1,7 +1,7 @@
 """The fold foretells by the rules what real brokers did, every change of it.
 
 What counts as a change: a high watermark that moved, a fetch further on (where its follower's log
-ends by its own lines), a cut. `python -m tests.protocol.foretold` prints the same of any evidence.
+ends by its own lines), a cut.
 """
 
 from pathlib import Path
@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.core import beginning
+from replication.evidence.importer import import_evidence
 from replication.protocol.folding.conformance.unforetold import misses, unforetold
 from replication.protocol.ground import events as ev
-from tests.protocol import foretold
+from replication.protocol.judgement.bounded import fold_all
 from tests.protocol.judgement.told import told, traced
 
 INCIDENTS = Path(__file__).parent.parent / "incidents"
@@ -20,12 +21,14 @@ TRACED = sorted(p.name for p in INCIDENTS.glob("*__trace"))
 
 @pytest.mark.parametrize("name", TRACED)
 def test_what_real_brokers_did_is_foretold(name: str) -> None:
-    partitions = foretold.folded(INCIDENTS / name)
-    predicted, missed = foretold.score(partitions)
+    partitions = fold_all(import_evidence([INCIDENTS / name]).events())
+    verdicts = [v for p in partitions for v in p.answer.verdicts]
 
-    assert predicted > 40
-    assert missed == []
-    assert foretold.refuted(partitions) == []
+    assert sum(p.state.conformance.predicted for p in partitions) > 40
+    assert [x for p in partitions for x in unforetold(p.state)] == []
+    assert "VIOLATED" not in {
+        v["verdict"] for v in verdicts if v["invariant"] == "version_conformance"
+    }
 
 
 def test_too_small_an_isr_keeps_the_high_watermark_where_it_is() -> None:

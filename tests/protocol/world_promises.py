@@ -1,8 +1,4 @@
-"""The promises of docs/protocol_releases.md 5, each a question to a small world or to its steps.
-
-SAID is what it says of each release in clean operation (no unclean election, storage lost on at
-most min.insync.replicas - 1 members); EXPLAINED is why exploring differs from it.
-"""
+"""The promises of docs/protocol_releases.md 5, each a question to a small world or to its steps."""
 
 import itertools
 from collections.abc import Callable
@@ -11,11 +7,6 @@ from dataclasses import dataclass
 from replication.machine.machine_state import Broker, World
 from replication.machine.states import Logs, Record, copied, logs_of, valid_leader
 from tests.protocol.world_states import Node
-
-GENERATIONS = (
-    "0.10.2.2", "1.1.1", "2.0.0", "2.0.1", "2.1.0", "2.4.1", "2.6.1", "2.8.0", "2.8.1", "3.5.1",
-    "3.7.0", "4.1.0",
-)  # fmt: skip
 
 
 def committed_prefixes_agree(node: Node) -> bool:
@@ -208,147 +199,38 @@ def _differ(logs: Logs) -> bool:
 
 @dataclass(frozen=True)
 class Promise:
-    """One row of 4.1. said: a letter per generation: y must hold, n can be broken, - not said.
-
-    state or step: the question, to a state or to the step between two.
-    """
+    """One row of the page. state or step: the question, to a state or to the step between two."""
 
     row: str
     name: str
-    said: str
     state: Callable[[Node], bool] | None = None
     step: Callable[[Node, Node], bool] | None = None
 
 
-def _of_state(row: str, said: str, question: Callable[[Node], bool]) -> Promise:
-    return Promise(row, question.__name__, said.replace(" ", ""), state=question)
+def _of_state(row: str, question: Callable[[Node], bool]) -> Promise:
+    return Promise(row, question.__name__, state=question)
 
 
-def _of_step(row: str, said: str, question: Callable[[Node, Node], bool]) -> Promise:
-    return Promise(row, question.__name__, said.replace(" ", ""), step=question)
+def _of_step(row: str, question: Callable[[Node, Node], bool]) -> Promise:
+    return Promise(row, question.__name__, step=question)
 
 
 PROMISES = (
-    _of_state("I1", "n n n n y y y n n y y y", committed_prefixes_agree),
-    _of_state("I2", "- n y y y y y y y y y y", epoch_and_offset_name_a_record),
-    _of_state("-", "- - - - - - - - - - - -", replicas_converge),
-    _of_step("I3", "y y y y y y y y y y y y", leader_high_watermark_monotonic),
-    _of_state("I6", "n n n n n y y y y y y y", high_watermark_within_log),
-    _of_state("I7", "n n n n n y y y y y y y", log_start_within_high_watermark),
-    _of_state("I8", "y y y y y y y y y y y y", isr_reaches_high_watermark),
-    _of_state("I9", "- n y y y y y y y y y y", epochs_rise_along_a_log),
-    _of_state("I12", "- n n y y y y y y y y y", epoch_cache_rises),
-    _of_state("I13", "n n n y y y y y y y y y", committed_records_survive),
-    _of_state("I14", "n n n y y y y y y y y y", acknowledged_records_survive),
-    _of_state("I15", "y y y y y y y y y y y y", leader_in_isr),
-    _of_state("I16", "- - - - - - - - - - - y", eligible_replicas_are_outside),
-    _of_state("I17", "n n n n y y y n n y y y", reads_stay_true),
-    _of_step("I18", "- - - - - - - - - - y y", high_watermark_waits_for_min_insync),
-    _of_step("I19", "y y y y y y y y y y y y", leader_never_truncates),
-    _of_step("I19", "n n n y y y y y y y y y", truncation_spares_committed),
+    _of_state("I1", committed_prefixes_agree),
+    _of_state("I2", epoch_and_offset_name_a_record),
+    _of_state("-", replicas_converge),
+    _of_step("I3", leader_high_watermark_monotonic),
+    _of_state("I6", high_watermark_within_log),
+    _of_state("I7", log_start_within_high_watermark),
+    _of_state("I8", isr_reaches_high_watermark),
+    _of_state("I9", epochs_rise_along_a_log),
+    _of_state("I12", epoch_cache_rises),
+    _of_state("I13", committed_records_survive),
+    _of_state("I14", acknowledged_records_survive),
+    _of_state("I15", leader_in_isr),
+    _of_state("I16", eligible_replicas_are_outside),
+    _of_state("I17", reads_stay_true),
+    _of_step("I18", high_watermark_waits_for_min_insync),
+    _of_step("I19", leader_never_truncates),
+    _of_step("I19", truncation_spares_committed),
 )
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Where exploring clean worlds and 4.1 disagree, and why."""
-
-    names: tuple[str, ...]
-    versions: tuple[str, ...]
-    why: str
-    sort: str = "clean"
-
-
-# A broker that leads on in a higher epoch keeps what it knew of its followers (docs/protocol.md 2).
-_STALE_FOLLOWERS = (
-    "a leader that never heard of another's epoch, and leads again, keeps the log ends it knew "
-    "(section 1, same broker leads on); a follower may have been cut in between, and counts for "
-    "records it no longer has: docs/kafka_leader_missed_epoch.md"
-)
-_DIVERGING_FETCH = (
-    "KAFKA-13141 (S15): 4.1 names it for I1 and I17 only, and it breaks these as well"
-)
-_WITHIN_A_STEP = (
-    "S16: the high watermark lies over foreign records only while one response is handled, "
-    "which is one command here; s16_high_watermark_before_truncation.txt shows it"
-)
-_LATER = ("2.0.1", "2.1.0", "2.4.1", "2.6.1", "2.8.1", "3.5.1", "3.7.0", "4.1.0")
-EXPLAINED = (
-    Difference(
-        ("isr_reaches_high_watermark",),
-        ("0.10.2.2",),
-        "a member of the ISR that hears of another leader cuts to its own high watermark, below "
-        "the leader's, and fetches from there; it stays a member",
-    ),
-    Difference(
-        ("isr_reaches_high_watermark",),
-        ("1.1.1", "2.0.0"),
-        "S8 (KAFKA-7415): a leader without records in its epoch answers `undefined`, and a member "
-        "of the ISR cuts to its own high watermark, below the leader's",
-    ),
-    Difference(
-        ("isr_reaches_high_watermark", "committed_records_survive", "acknowledged_records_survive",
-         "truncation_spares_committed"),
-        _LATER,
-        _STALE_FOLLOWERS,
-    ),
-    Difference(
-        ("isr_reaches_high_watermark", "committed_records_survive", "acknowledged_records_survive",
-         "truncation_spares_committed"),
-        ("2.8.0",),
-        _DIVERGING_FETCH,
-    ),
-    Difference(
-        ("epoch_and_offset_name_a_record",),
-        ("2.0.0",),
-        "until 2.0.1 a follower that has not the common epoch, only later ones, finds `undefined` "
-        "in its own cache and cuts nothing: column (c) speaks of 2.0.1",
-    ),
-    Difference(
-        ("epoch_and_offset_name_a_record",),
-        ("2.0.1",),
-        "until 2.1 a fetch names no epoch (KIP-320): a follower that has heard of no election "
-        "appends the new leader's records over a fork, its cache then ends with the leader's own "
-        "epoch, and it never cuts: kip_320_fetch_over_a_fork.txt",
-    ),
-    Difference(
-        ("high_watermark_within_log",),
-        ("0.10.2.2",),
-        "a truncation goes to the high watermark itself; only an out-of-range reset goes below, "
-        "which takes an unclean election: broken in the worlds beyond",
-    ),
-    Difference(
-        ("epochs_rise_along_a_log",),
-        ("1.1.1",),
-        "takes four unclean elections and six records: s03b_repeated_unclean_elections.txt",
-    ),
-    Difference(
-        ("reads_stay_true",),
-        ("2.0.1",),
-        "S4: what a zombie keeps is read only once it leads: more elections than these worlds have",
-    ),
-    Difference(("committed_prefixes_agree", "reads_stay_true"), ("2.8.1",), _WITHIN_A_STEP),
-)  # fmt: skip
-
-
-def differences(broken: dict[str, set[str]]) -> list[tuple[Promise, str, bool]]:
-    """(promise, release, whether it was broken) where the outcome by release is not what 4.1 says.
-
-    broken: release -> names of the promises that a clean world broke.
-    """
-    return [
-        (promise, version, promise.name in broken[version])
-        for promise in PROMISES
-        for version, letter in zip(GENERATIONS, promise.said, strict=True)
-        if version in broken and letter == ("y" if promise.name in broken[version] else "n")
-    ]
-
-
-def why(promise: Promise, version: str, sort: str) -> str | None:
-    """The explanation of a difference in a sort of worlds, None where there is none."""
-    found = (
-        d.why
-        for d in EXPLAINED
-        if promise.name in d.names and version in d.versions and d.sort == sort
-    )
-    return next(found, None)
