@@ -232,7 +232,6 @@ def _partition(
         recorded=list(history.recorded),
         history_complete=history.is_whole,
         by_zookeeper=history.by_zookeeper,
-        in_another_directory=history.in_another_directory,
         packed={n: mine[key] for n, mine in known.lines.items() if key in mine},
         processes={n: known.processes[n] for n, mine in known.lines.items() if key in mine},
         copies=list(known.copies.get(key, ())),

@@ -17,7 +17,6 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import normalized, uncovered
 
 LISTED = "kafka-log-dirs lists a replica"
-NO_NAMES = "the payload ids are not these records' keys"
 _DAMAGED = frozenset(("corruption_found", "invalid_records_found", "corrupt_segment_deleted"))
 NO_ZONE = "nothing tells in which time zone some broker logs were written"
 
@@ -68,12 +67,8 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
         yield ev.CoverageDeclared("controller_history", None, False, doubt)
     if evidence.later_history is not None:
         yield ev.CoverageDeclared("controller_history_end", None, False, evidence.later_history)
-    for broker, where in sorted(evidence.in_another_directory.items()):
-        yield ev.CoverageDeclared("same_directory", broker, False, evidence.shown(where))
     if evidence.copies and evidence.bytes_verified and not evidence.contents.unreadable:
         yield ev.CoverageDeclared("payloads", None, True)
-    if evidence.naming.looked and evidence.naming.unnamed:
-        yield ev.CoverageDeclared("payload_ids", None, False, NO_NAMES)
     for broker in sorted(evidence.lines):
         unsure = what_is_unsure(evidence, broker)
         covered = is_covered(evidence, broker)

@@ -1,6 +1,5 @@
 """All that was collected about one topic partition, before it becomes events."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
@@ -30,8 +29,7 @@ class PartitionEvidence:
     are, if the user said so; naming: where they were found to. unpacked: how places in archives
     are named. unsure_lines: brokers of which lines may be missing, being anybody's in a file of
     several. damaged_lines: brokers of which some lines could not be read: no trace of theirs is
-    whole. by_zookeeper: the history is ZooKeeper's; in_another_directory: replicas that the
-    controllers' log gives a new directory while they are in sync. silent: brokers that tell nothing
+    whole. by_zookeeper: the history is ZooKeeper's. silent: brokers that tell nothing
     any more, and since when. clocks_compare: the brokers' clocks may be held against others;
     clock_bound: by how much all clocks differ at most, ms, where the user says so.
     missing: what clients wrote (acknowledgements, consumptions) of which some is missing, and how
@@ -85,7 +83,6 @@ class PartitionEvidence:
     unsure_lines: dict[int, str] = field(default_factory=dict)
     damaged_lines: set[int | None] = field(default_factory=set)
     by_zookeeper: bool = False
-    in_another_directory: Mapping[int, str] = field(default_factory=dict)
     silent: dict[int, str] = field(default_factory=dict)
     settled_below: int = 0
     settled_term: SettledTerm | None = None

@@ -31,7 +31,6 @@ class PartitionRegistration:
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
     recovering: bool = False
-    directories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

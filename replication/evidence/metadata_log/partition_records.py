@@ -28,7 +28,6 @@ def registered(values: Mapping[str, Any], topic: str | None) -> PartitionRegistr
         elr=tuple(values.get("eligible_leader_replicas") or ()),
         last_known_elr=tuple(values.get("last_known_elr") or ()),
         recovering=values.get("leader_recovery_state", 0) == 1,
-        directories=tuple(values.get("directories", ())),
     )
 
 
@@ -53,7 +52,6 @@ def changed(before: PartitionRegistration, values: Mapping[str, Any]) -> Partiti
         elr=_or(values.get("eligible_leader_replicas"), before.elr),
         last_known_elr=_or(values.get("last_known_elr"), before.last_known_elr),
         recovering=before.recovering if recovery == -1 else recovery == 1,
-        directories=_or(values.get("directories"), before.directories),
     )
 
 

@@ -281,14 +281,11 @@ class CoverageDeclared:
     subject: acknowledgements, consumptions, controller_history, broker_log, replica_trace,
     log_directory, all_producers (the acknowledgements are those of every producer),
     controller_history_end (False only: the history goes on after the part that is
-    here), payload_ids (False only: not all of the clients' ids name records), committed_records
-    (False only: of some acknowledged at acks=all nothing tells where they are), sends (False
-    only: of some neither an answer nor a copy tells what became of their records), same_directory
-    (False only: the broker's replica got another directory while it was in sync), clocks (False
-    only: the times of brokers' lines may not be held against those of clients), whole_log (False
-    only: the broker found damaged records in its log as it started, and dropped them),
-    acknowledged_offsets (True only: where producers were told one offset of several records, it is
-    these records' own). replica: the broker it covers, None for the whole partition. complete:
+    here), committed_records (False only: of some acknowledged at acks=all nothing tells where they
+    are), sends (False only: of some neither an answer nor a copy tells what became of their
+    records), clocks (False only: the times of brokers' lines may not be held against those of
+    clients), whole_log (False only: the broker found damaged records in its log as it started, and
+    dropped them). replica: the broker it covers, None for the whole partition. complete:
     whether silence in it means that nothing happened; False declares that some of it is missing
     (declared_gaps.py). detail: what exactly, in words.
     """

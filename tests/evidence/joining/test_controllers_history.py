@@ -1,12 +1,7 @@
 """The controllers' own record of a partition: whole or not, and of which incarnation."""
 
-from dataclasses import replace
-
-import pytest
-
 from replication.evidence.joining.controllers_history import from_metadata_log, from_znodes
 from replication.evidence.joining.lifetimes import Incarnations
-from replication.evidence.metadata_log.history import BrokerChange, PartitionChange
 from replication.evidence.zookeeper.history import (
     PartitionStateChange,
     TopicLife,
@@ -50,32 +45,3 @@ def test_of_lives_without_ids_only_the_last_is_used() -> None:
     assert list(found) == [("t", "", 0)]
     assert not found["t", "", 0].is_whole
     assert "2 topics of this name" in notes[0]
-
-
-OLD, NEW, OTHER = "NxU1xKsUQ5qKi6SY2MBwag", "pS4VAVWSQbK3AD6b-P6DZA", "gZPbVTOJS7-vSJcFf56PcA"
-UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAA"
-
-
-@pytest.mark.parametrize(
-    ("had", "has", "registered", "isr", "elr", "found"),
-    [
-        (OLD, NEW, (OLD,), (1, 2), (), [1]),
-        (OLD, NEW, (NEW,), (2,), (1,), [1]),
-        # Its broker moved it, it was placed for the first time, or it had left the ISR.
-        (OLD, NEW, (OLD, NEW), (1, 2), (), []),
-        (UNASSIGNED, NEW, (NEW,), (1, 2), (), []),
-        (OLD, NEW, (NEW,), (2,), (), []),
-        (OLD, OLD, (NEW,), (1, 2), (), []),
-    ],
-)
-def test_a_replica_in_sync_whose_disk_was_replaced_has_another_directory(
-    had: str, has: str, registered: tuple[str, ...], isr: tuple[int, ...], elr: tuple[int, ...],
-    found: list[int],
-) -> None:  # fmt: skip
-    first = created("a", "t", 1)
-    before = replace(first.after, isr=isr, elr=elr, directories=(had, OTHER))
-    after = replace(before, replicas=(2, 1), directories=(OTHER, has), partition_epoch=1)
-    changes = (first, PartitionChange(before, after, 5, 5, None))
-    told = (BrokerChange(1, "registered", 0, "x", 0, 0, registered),)
-    (one,) = from_metadata_log(history(changes=changes, brokers=told)).values()
-    assert list(one.in_another_directory) == found

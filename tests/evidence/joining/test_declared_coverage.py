@@ -54,11 +54,10 @@ def test_what_clients_logs_and_controllers_cover() -> None:
         has_acknowledgement_log=True, has_consumption_log=True, has_all_producers=True,
         history_complete=True, later_history="the quorum committed more",
         unplaced_by_isr="1 acknowledged without an offset", unanswered="1 sent",
-        in_another_directory={1: "at offset 5"},
     )  # fmt: skip
     assert {subject for subject, _, _ in declared(found)} == {
         "acknowledgements", "consumptions", "all_producers", "controller_history",
-        "controller_history_end", "committed_records", "sends", "same_directory",
+        "controller_history_end", "committed_records", "sends",
     }  # fmt: skip
 
 

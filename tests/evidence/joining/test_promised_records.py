@@ -4,6 +4,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
 from replication.evidence.joining.copies import UNSEEN_CONTENT, Contents, Copy
 from replication.evidence.joining.event_order import Entry
@@ -202,14 +204,9 @@ def test_of_two_records_told_at_a_compacted_offset_each_has_a_content_of_its_own
     anew = line("became_leader", leader_epoch=1, log_end_offset=5)
     led = [Recorded(ev.LeadershipRecorded(1, 1), None, ev.Source("x"))]
     each = evidence(anew, acknowledgements=[*by_offset, again], copies=[stands], recorded=led)
-    sure, *entries = promised(each)
-    contents = [f.content for f in map(bare, entries) if f.first_offset == 6]
-    assert sure.fact == OWN_OFFSETS
+    contents = [f.content for f in map(bare, promised(each)) if f.first_offset == 6]
     assert len(set(contents)) == 2
     assert None not in contents
-
-
-OWN_OFFSETS = ev.CoverageDeclared("acknowledged_offsets", None, True)
 
 
 def at_a_compacted_offset(*acks: Acknowledgement, stands_at: int = 8) -> list[ev.Fact]:
@@ -227,19 +224,18 @@ def at_a_compacted_offset(*acks: Acknowledgement, stands_at: int = 8) -> list[ev
     return [entry.fact for entry in promised(each)]
 
 
-def test_an_offset_told_of_two_records_is_their_own_where_copies_show_its_client_right() -> None:
+@pytest.mark.parametrize(("client", "stands_at", "found"), [("p", 8, 2), ("p", 9, 1), ("d", 8, 1)])
+def test_an_offset_told_of_two_records_is_their_own_where_copies_show_its_client_right(
+    client: str, stands_at: int, found: int
+) -> None:
     two = [acknowledged(n, ts=at, line=at, offset=0) for n, at in (("a", 1), ("b", 2))]
-    assert OWN_OFFSETS in at_a_compacted_offset(*two)
-    assert OWN_OFFSETS not in at_a_compacted_offset(*two, stands_at=9)
-    others = [replace(a, client="another") for a in two]
-    assert OWN_OFFSETS not in at_a_compacted_offset(*others)
+    told_of = at_a_compacted_offset(*[replace(a, client=client) for a in two], stands_at=stands_at)
+    assert len({f.content for f in told_of if f.first_offset == 0}) == found
 
 
 def test_the_same_record_told_twice_is_no_other_one() -> None:
     two = [acknowledged("a", ts=at, line=at, offset=0) for at in (1, 2)]
     other = acknowledged("b", ts=3, line=3, offset=0)
-    told_of = [f for f in at_a_compacted_offset(*two) if f != OWN_OFFSETS]
-    assert OWN_OFFSETS not in at_a_compacted_offset(*two)
-    assert len({f.content for f in told_of if f.first_offset == 0}) == 1
-    told_of = [f for f in at_a_compacted_offset(*two, other) if f != OWN_OFFSETS]
-    assert len({f.content for f in told_of if f.first_offset == 0}) == 2
+    for acks, found in ((two, 1), ([*two, other], 2)):
+        told_of = at_a_compacted_offset(*acks)
+        assert len({f.content for f in told_of if f.first_offset == 0}) == found
