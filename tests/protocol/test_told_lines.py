@@ -5,6 +5,7 @@ import pytest
 from replication.evidence.joining.line_steps import steps_of_lines
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from replication.protocol.judgement.judge import answer
 from tests.evidence.joining.lines import line
 from tests.protocol.judgement.told import conforms, told
@@ -111,6 +112,17 @@ def test_the_answer_is_read_off_the_line_that_announces_the_very_cut(
     ]
     (fact,) = [s[1] for s in steps_of_lines(evidence, 1) if isinstance(s[1], ev.Truncated)]
     assert (fact.diverging_epoch, fact.diverging_end_offset) == expected
+
+
+@pytest.mark.parametrize(
+    ("point", "stopped", "found"), [(20, True, False), (21, True, True), (21, False, False)]
+)
+def test_a_clean_stop_leaves_no_recovery_point_past_the_log(
+    point: int, stopped: bool, found: bool
+) -> None:
+    spans = (Span(0, 20, 0, None),)
+    copied = ev.ReplicaLogObserved(1, 0, 20, spans, None, point, (), stopped)
+    assert (conformance(copied)[0] == "VIOLATED") is found
 
 
 @pytest.mark.parametrize(

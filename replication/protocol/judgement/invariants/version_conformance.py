@@ -2,7 +2,6 @@
 
 from replication.protocol.folding.conformance.expected import is_excluded
 from replication.protocol.ground.verdict import Finding, Step, Verdict, unknown, violated
-from replication.protocol.judgement.files_against_lines import files_against_lines
 from replication.protocol.judgement.invariants.refuted import findings, judge_by_trace
 from replication.protocol.judgement.view import View
 
@@ -16,7 +15,6 @@ def judge(view: View) -> Verdict:
         for x in view.state.conformance.open
         if is_excluded(view.state, x)
     ]
-    broken += files_against_lines(view.state)
     if broken:
         return violated(NAME, broken)
     if view.state.behaviour() is None:
