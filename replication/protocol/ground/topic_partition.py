@@ -50,7 +50,6 @@ class Replica:
     role: str | None = None
     leader: int | None = None
     leader_epoch: int | None = None
-    leader_epoch_start_offset: int | None = None
     remote_log_end_offsets: dict[int, int] = field(default_factory=dict)
     stopped: bool | None = None
     captured: bool = False
@@ -118,8 +117,7 @@ class LeaderTerm:
     min_insync_replicas: whether unclean election was allowed then, and how many members acks=all
     needed. started_at: the step of the fold that noted its start.
     ended: how its leader's own lines end it: stopped, followed or re_elected (in a later epoch);
-    None where no line does. end_log_end_offset: what it held then, by that line, or by what it had
-    when it was next seen. end_is_certain: no more can have been lost with its storage in between.
+    None where no line does.
     """
 
     leader_epoch: int
@@ -137,8 +135,6 @@ class LeaderTerm:
     unclean_permitted: bool | None = None
     started_at: int = 0
     ended: str | None = None
-    end_log_end_offset: int | None = None
-    end_is_certain: bool = False
     min_insync_replicas: int | None = None
 
     @property

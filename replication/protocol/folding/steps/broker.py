@@ -11,7 +11,7 @@ from replication.protocol.folding.steps.replica import (
     observe_log_end,
     replica_of,
 )
-from replication.protocol.folding.steps.terms import end_term, note_log_end
+from replication.protocol.folding.steps.terms import end_term
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import (
@@ -31,16 +31,13 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
         _note_unclean_start(state, replica, fact.log_end_offset)
     if replica.known_log_end_offset is not None and not replica.just_started:
         # The log was loaded before and something happened since: this is another process.
-        end_term(state, replica, "stopped", None)
+        end_term(state, replica, "stopped")
         replica.role = None
         replica.high_watermark_before_start = None if fact.clean else replica.high_watermark
     replica.just_started = True
     replica.kafka_version = fact.kafka_version or replica.kafka_version
     lives_on(state, replica)
     replica.clean_start = fact.clean
-    if replica.role is None:
-        # The line of a log that is made when its broker leads already tells nothing of an end.
-        note_log_end(state, replica, fact.log_end_offset, certain=bool(fact.clean))
     if fact.log_end_offset is not None:
         observe_log_end(state, replica, fact.log_end_offset, event)
         replica.tail_known = True
@@ -111,7 +108,7 @@ def replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> N
     replica = replica_of(state, fact.replica)
     replica.stopped = fact.reason == "clean"
     replica.crashed = fact.reason not in ("clean", "unknown")
-    end_term(state, replica, "stopped", None)
+    end_term(state, replica, "stopped")
     replica.role = None
     replica.just_started = False
     if fact.log_end_offset is not None:

@@ -26,7 +26,7 @@ def became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> N
     take_log_end(state, replica, event, fact.log_end_offset)
     promise_by_line(state, replica, event, fact)
     lives_on(state, replica)
-    end_term(state, replica, "followed", fact)
+    end_term(state, replica, "followed")
     replica.role = "follower"
     replica.just_started = False
     replica.leader = fact.leader

@@ -24,7 +24,7 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     again = leads and replica.leader_epoch == fact.leader_epoch
     _refute_second_leader(state, event, fact)
     if not again:
-        end_term(state, replica, "re_elected", fact)
+        end_term(state, replica, "re_elected")
     occurrence = _occurrence(replica, fact, again)
     if not again:
         take_log_end(state, replica, event, fact.log_end_offset)
@@ -79,7 +79,6 @@ def _begin_term(
         replica.remote_log_end_offsets = {}
     replica.just_started = False
     _note_start(state, event, fact, replica.term_occurrence, known, leads)
-    replica.leader_epoch_start_offset = known
     flags = state.behaviour(fact.replica)
     if known is not None and (flags is None or flags.has("leader_epoch_in_record_batches")):
         taken = become_leader(

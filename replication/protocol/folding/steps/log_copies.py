@@ -6,7 +6,7 @@ from replication.protocol.folding.steps.promises import (
     promise_committed,
 )
 from replication.protocol.folding.steps.replica import replica_of, set_aside
-from replication.protocol.folding.steps.terms import lived_since_it_led, note_log_end
+from replication.protocol.folding.steps.terms import lived_since_it_led
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.leader_epoch_cache import latest_epoch
 from replication.protocol.ground.model import (
@@ -49,8 +49,6 @@ def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObser
         replica.filed_epoch = latest_epoch(fact.epoch_entries)
     else:
         replica.epoch_entries, replica.filed_epoch = replica.log.epoch_entries(), None
-    if fact.copy != "part":
-        note_log_end(state, replica, fact.log_end_offset, certain=bool(fact.stopped))
     if fact.high_watermark is not None:
         _take_high_watermark(state, event, fact, replica, fact.high_watermark)
 

@@ -46,37 +46,13 @@ def note_recorded(state: State, term: LeaderTerm) -> None:
     del state.history.left_in_isr[place:]
 
 
-def end_term(
-    state: State, replica: Replica, how: str, line: ev.BecameLeader | ev.BecameFollower | None
-) -> None:
+def end_term(state: State, replica: Replica, how: str) -> None:
     """Notes how the term in which a replica leads ends by its own lines; the first one counts."""
     if replica.role != "leader":
         return
     term = last_led(state, replica)
     if term is not None and term.ended is None:
         term.ended = how
-        # What a copy showed of it while it led is not what it came to.
-        term.end_log_end_offset = None if line is None else line.log_end_offset
-        # A leader that is re-elected with less than it began with has lost some in between, unseen.
-        short = (term.end_log_end_offset or 0) < (term.start_offset or 0)
-        term.end_is_certain = term.end_log_end_offset is not None and not short
-        if line is None and state.is_traced(replica.replica):
-            term.end_log_end_offset, term.end_is_certain = replica.log.log_end_offset, True
-
-
-def note_log_end(
-    state: State, replica: Replica, log_end_offset: int | None, *, certain: bool
-) -> None:
-    """What a stopped leader still holds when it is next seen; a copy of one that was not seen to
-    stop may be its last. After a start from no clean stop a later clean one tells nothing."""
-    term = last_led(state, replica) if replica.led_in_epoch else None
-    if term is None or term.ended not in (None, "stopped"):
-        return
-    certain = certain and not any(unclean_starts_since(state, replica, term.started_at))
-    better = certain and not term.end_is_certain
-    if term.end_log_end_offset is None or term.ended is None or better:
-        term.end_log_end_offset = log_end_offset
-        term.end_is_certain = certain and log_end_offset is not None
 
 
 def last_led(state: State, replica: Replica) -> LeaderTerm | None:
