@@ -450,7 +450,7 @@ def _diagnose(arguments: argparse.Namespace) -> int:
         print(to_json(diagnosis.answer))
     else:
         text = words.short_text(diagnosis.answer)
-        print(words.with_paths(text, list(map(str, arguments.paths))), end="")
+        print(words.with_paths(text, words.as_called(arguments)), end="")
     sys.stdout.flush()
     if arguments.report:
         # Last: a place that cannot be written to does not cost the answer.
@@ -489,14 +489,14 @@ def _beside(diagnosis: Diagnosis) -> Beside:
     if not sends_to_decide(answer):
         return NOTHING_BESIDE
     return Beside(
-        decisions_html(list(due((f.state for f in folded if not f.defect), fenced_in(imported)))),
+        decisions_html(list(due((f.state for f in folded if not f.defect), ended_in(imported)))),
         records_html(imported, folded, answer),
     )
 
 
-def fenced_in(imported: Import) -> dict[str, frozenset[int]]:
-    """By cluster, the brokers that its metadata log fences at its end."""
-    return {cluster.cluster_id: cluster.fenced for cluster in imported.clusters}
+def ended_in(imported: Import) -> dict[str, frozenset[int]]:
+    """By cluster, the brokers that are down by its metadata log or by their own last lines."""
+    return {cluster.cluster_id: cluster.ended for cluster in imported.clusters}
 
 
 def _import(arguments: argparse.Namespace) -> int:
@@ -635,8 +635,8 @@ def _decide(arguments: argparse.Namespace) -> int:
     if arguments.passed:
         raise Unusable("--passed goes with --state FILE and without evidence")
     diagnosis = _read_partitions(arguments)
-    fenced = fenced_in(diagnosis.imported)
-    return decisions.run(arguments, diagnosis.folded, diagnosis.answer["incident"], fenced)
+    ended = ended_in(diagnosis.imported)
+    return decisions.run(arguments, diagnosis.folded, diagnosis.answer, ended)
 
 
 def _collect(arguments: argparse.Namespace) -> int:

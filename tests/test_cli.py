@@ -4,6 +4,7 @@ import argparse
 import io
 import json
 import re
+import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from replication.cli import main
 from replication.command_line import _commands
 from replication.protocol.ground.versions import NEWEST_KNOWN
 from replication.quality import command as check_quality
+from replication.reports.without_a_trace import NOT_KNOWN
 from replication.spark import import_artifacts, incident_page, maintain, replay, stream, views
 from tests.changed_evidence import changed_copy
 
@@ -84,6 +86,32 @@ def test_where_nothing_is_decided_no_command_says_that_nothing_is_lost(
     places = {"PATH": str(told_alone(tmp_path)), "OUT": str(tmp_path / "out")}
     assert main([places.get(word, word) for word in call.split()]) == 3
     assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "diagnose PATH",
+        "decide PATH",
+        "recover PATH --out OUT",
+        "groups PATH",
+        "whatif PATH --set min.insync.replicas=2",
+    ],
+)
+def test_no_command_is_surer_than_the_evidence_that_no_record_vanished(
+    call: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of an incident that lost nine acks=all records, the directories alone: they agree."""
+    evidence, lost = tmp_path / "e", INCIDENTS / "last_replica_standing__4.1.1__elr_off"
+    for final in lost.glob("*/disk-final"):
+        shutil.copytree(final, evidence / final.parent.name / "disk-final")
+    places = {"PATH": str(evidence), "OUT": str(tmp_path / "out")}
+    status = main([places.get(word, word) for word in call.split()])
+    out = capsys.readouterr().out
+    assert NOT_KNOWN in out.replace("Whether", "whether")
+    assert f"replication-analyzer collect {evidence}" in out
+    # A verdict under a named assumption is decided; `groups` lacks the coordinators' logs.
+    assert status == (3 if call.startswith("groups") else 0)
 
 
 def test_what_is_not_known_is_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,7 @@ FILES: list[tuple[str, bytes, tuple[str, ...]]] = [
     ("x.log", b"hello\nworld\n", ("no evidence of a Kafka cluster found", "x.log: text without")),
     ("server.log", b"", ("no evidence", "server.log: empty")),
     ("x.bin", b"\0\1\2" * 99, ("no evidence", "x.bin: binary")),
+    ("core.bin", bytes(range(1, 256)) * 9, ("no evidence", "core.bin: binary")),
     ("server.log", LOG[:3000], ("no topic partition found", "Hand over server.log", "ends within")),
     ("server.log.gz", gzip.compress(LOG, mtime=0)[:200], ("server.log.gz", "reading stops here")),
     ("case.tar.gz", gzip.compress(LOG, mtime=0)[:150], ("case.tar.gz: cannot be unpacked",)),

@@ -35,7 +35,7 @@ def manifest(answer: dict[str, Any]) -> dict[str, Any]:
         "incident": answer["incident"],
         "inventory": answer["inventory"],
         "gaps": sorted(gaps.values(), key=_cost),
-        "assumed": _assumed(answer["verdicts"]),
+        "assumed": _assumed(answer["verdicts"], [*gaps]),
         "losses": [row for row in map(_loss, answer["losses"]) if row["open"]],
     }
 
@@ -77,8 +77,8 @@ def _where(verdict: dict[str, Any]) -> dict[str, Any]:
     return {name: verdict[name] for name in names}
 
 
-def _assumed(verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row for each assumption that a verdict makes."""
+def _assumed(verdicts: list[dict[str, Any]], gaps: list[str]) -> list[dict[str, Any]]:
+    """A row for each assumption that a verdict makes. gaps: what is missing."""
     found: dict[str, list[dict[str, Any]]] = {}
     for verdict in verdicts:
         for name in verdict["assuming"] or ():
@@ -88,6 +88,7 @@ def _assumed(verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "name": name,
             "means": ASSUMPTIONS[name].sentence,
             "not_needed_with": ASSUMPTIONS[name].unnecessary_with,
+            "missing": [what for what in gaps if what.startswith(ASSUMPTIONS[name].spared_by)],
             "made_by": rows,
         }
         for name, rows in sorted(found.items(), key=lambda each: (-len(each[1]), each[0]))

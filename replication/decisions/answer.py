@@ -50,34 +50,37 @@ def decide(
     *,
     strict: bool = False,
     down: frozenset[int] = frozenset(),
-    fenced: frozenset[int] = frozenset(),
+    ended: frozenset[int] = frozenset(),
     away: frozenset[int] = frozenset(),
     elect: int | None = None,
 ) -> Decision:
     """Asks the histories, chooses, and plans. down: brokers that the caller knows to be down, and
-    to have been when their newest copies were made; fenced: those that are down by the metadata
-    log, whatever their copies show; away: those that are not to be waited for;
-    elect: the replica that the caller chose, in place of what is advised."""
+    to have been when their newest copies were made; ended: those that are down by the
+    metadata log or their own last lines, whatever their copies show; away: those that are not to
+    be waited for; elect: the replica that the caller chose, in place of what is advised."""
     copies_of_the_stopped(state, down | away)
-    found = outlook(state, strict=strict, whole=elect is not None, down=down | fenced, away=away)
+    found = outlook(state, strict=strict, whole=elect is not None, down=down | ended, away=away)
     choice = choose(found, elect)
     older = [plan_of_older(found, choice, x) for x in found.older]
     return Decision(found, choice, plan_of(found, choice), older)
 
 
 def due(
-    states: Iterable[State], fenced: Mapping[str, frozenset[int]] = MappingProxyType({})
+    states: Iterable[State], ended: Mapping[str, frozenset[int]] = MappingProxyType({})
 ) -> Iterator[dict[str, Any]]:
-    """The partitions at which something is to be decided, each as `partition_json` has it. fenced:
-    by cluster, whom the metadata log fences."""
-    asked = (decide(s, fenced=fenced.get(s.cluster_id, frozenset())) for s in states)
+    """The partitions at which something is to be decided, each as `partition_json` has it. ended:
+    by cluster, who is down by the metadata log or its own last lines."""
+    asked = (decide(s, ended=ended.get(s.cluster_id, frozenset())) for s in states)
     found = [d for d in asked if d.choice.advice != NOTHING_TO_DECIDE]
     _start_orders(found)
     yield from map(partition_json, found)
 
 
-def as_json(decisions: Sequence[Decision], incident: str | None) -> dict[str, Any]:
-    """The whole answer; partitions at which there is nothing to decide are counted only."""
+def as_json(
+    decisions: Sequence[Decision], incident: str | None, as_seen: int = 0
+) -> dict[str, Any]:
+    """The whole answer; partitions at which there is nothing to decide are counted only. as_seen:
+    in how many partitions that nothing is lost rests on it that none vanished without a trace."""
     shown = [d for d in decisions if d.choice.advice != NOTHING_TO_DECIDE]
     orders = _start_orders(shown)  # Puts the followers of each plan in that order, too.
     rows = [partition_json(d) for d in shown]
@@ -86,6 +89,7 @@ def as_json(decisions: Sequence[Decision], incident: str | None) -> dict[str, An
         "format_version": FORMAT_VERSION,
         "incident": incident,
         "partitions_looked_at": len(decisions),
+        "partitions_as_seen": as_seen,
         "partitions_not_known": [_not_known(d) for d in decisions if is_not_known(d)],
         "partitions": rows,
         "start_orders": orders,
@@ -182,6 +186,11 @@ def partition_json(decision: Decision) -> dict[str, Any]:
         "safe": choice.safe,
         "rivals": choice.rivals,
         "ranking": choice.ranking,
+        "log_ends": [
+            {"replica": n, "log_end_offset": r.log.log_end_offset}
+            for n, r in sorted(state.replicas.items())
+            if r.log.log_end_offset is not None
+        ],
         "proof": None if choice.proof is None else asdict(choice.proof),
         "newest_epoch_then_longest_log": by_log_end(state, of.away),
         "undecided_because": choice.because,
@@ -196,6 +205,7 @@ def partition_json(decision: Decision) -> dict[str, Any]:
             {
                 "replica": x.replica,
                 "kind": x.kind,
+                "path": state.sources.get(x.shown_by, (None, None, None))[0],
                 "alone": [list(run) for run in x.alone],
                 "lost": {tier: _lost(x.lost[tier]) for tier in TIERS} if x.lost else None,
                 "assuming": sorted(x.assuming),

@@ -16,6 +16,8 @@ from replication.decisions.words import text
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.bounded import FoldedPartition
 from replication.reports.safe_text import plain_json, plain_values
+from replication.reports.without_a_trace import caveat, partitions_as_seen
+from replication.reports.words import as_called, with_paths
 
 # As the brokers that are down: whoever is a replica.
 ALL = frozenset([-1])
@@ -103,18 +105,22 @@ def _numbers(text: str, others: str = "") -> frozenset[int]:
 def run(
     options: argparse.Namespace,
     folded: list[FoldedPartition],
-    incident: str | None,
-    fenced: Mapping[str, frozenset[int]],
+    diagnosed: dict[str, Any],
+    ended: Mapping[str, frozenset[int]],
 ) -> int:
-    """fenced: by cluster, whom the metadata log fences. Exit status: 0 nothing promised is lost by
+    """diagnosed: the answer of `diagnose`. ended: by cluster, who is down by the metadata log or
+    its own last lines. Exit status: 0 nothing promised is lost by
     what is advised, 1 something is whatever is chosen, 3 something is not decided."""
+    if problem := _strangers(options, folded, diagnosed):
+        print(f"replication-analyzer decide: {problem}", file=sys.stderr)
+        return UNUSABLE
     progress.doing("asking for each replica as the next leader")
     decisions = [
         decide(
             f.state,
             strict=options.strict,
             down=_replicas(f.state) if options.down == ALL else options.down,
-            fenced=fenced.get(f.state.cluster_id, frozenset()),
+            ended=ended.get(f.state.cluster_id, frozenset()),
             away=options.away,
             elect=options.elect,
         )
@@ -129,7 +135,7 @@ def run(
             file=sys.stderr,
         )
         return UNUSABLE
-    answer = as_json(decisions, incident)
+    answer = as_json(decisions, diagnosed["incident"], partitions_as_seen(diagnosed))
     try:
         if options.script is not None:
             _write_script(options.script, answer)
@@ -141,8 +147,25 @@ def run(
     if options.format == "json":
         print(plain_json(json.dumps(answer, sort_keys=True, indent=2, ensure_ascii=False)))
     else:
-        print(text(plain_values(answer), options.paths), end="")
+        told = text(plain_values(answer), as_called(options), caveat(diagnosed))
+        print(with_paths(told, as_called(options)), end="")
     return exit_status(decisions)
+
+
+def _strangers(
+    options: argparse.Namespace, folded: list[FoldedPartition], diagnosed: dict[str, Any]
+) -> str:
+    """What is wrong with the brokers that the call names: a number that nothing here names is a
+    typing error; "" where nothing is."""
+    known = {n for f in folded for n in _replicas(f.state) if n >= 0}
+    known |= {n for cluster in diagnosed["clusters"] for n in cluster["brokers"]}
+    there = ", ".join(map(str, sorted(known)))
+    for option, named in (("--down", options.down - ALL), ("--away", options.away)):
+        if strangers := sorted(named - known):
+            told = f"broker{'' if len(strangers) == 1 else 's'} {', '.join(map(str, strangers))}"
+            are = "is" if len(known) == 1 else "are"
+            return f"{option}: no {told} in this evidence; there {are} {there}"
+    return ""
 
 
 def go_on(options: argparse.Namespace) -> int:

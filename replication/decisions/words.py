@@ -41,8 +41,13 @@ COSTS = {
 }
 
 
-def text(answer: dict[str, Any], paths: Sequence[object]) -> str:
-    """The answer of `decide --format text`."""
+def text(answer: dict[str, Any], paths: Sequence[object], unseen: Sequence[str] = ()) -> str:
+    """The answer of `decide --format text`. unseen: what is not known of losses without a trace."""
+    told = _text(answer, paths)
+    return "".join([told, *(f"{each}\n" for each in unseen)])
+
+
+def _text(answer: dict[str, Any], paths: Sequence[object]) -> str:
     rows = answer["partitions"]
     looked_at = counted(answer["partitions_looked_at"], "partition")
     unknown = _not_known(answer["partitions_not_known"])
@@ -75,7 +80,7 @@ def _not_known(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
         f"CANNOT TELL of {counted(len(rows), 'partition')} whether another replica has a promised "
         f"record that the leader lacks: {names(rows)}.",
-        "  As far as the evidence shows, there is nothing to decide. Hand over:",
+        "  Hand over, to learn it:",
     ]
     if unseen:
         lines.append(f"  the log directories of {brokers(unseen)} (digest.py makes them small)")
@@ -184,9 +189,9 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
         yield "  election: `replication-analyzer recover`."
         return
     if advice == "undecided":
-        yield "  NOT DECIDED  In the order of the worst that each may cost: " + ", ".join(
-            f"broker {r}" for r in row["ranking"]
-        )
+        order = ", ".join(f"broker {r}" for r in row["ranking"])
+        yield f"  NOT DECIDED  By the worst that each may cost: {order}. This order is no advice."
+        yield from _log_ends(row)
         yield f"  {OPEN[row['undecided_because']]}"
         yield f"  It would be settled by: {'; '.join(row['settled_by'])}."
         first = [*cut_while_waiting(row)]
@@ -217,6 +222,19 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
     elif not row["as_asked"] and not (_chosen(row)["runs"] and _chosen(row)["log_is_here"]):
         yield f"  Waiting for broker {n} is best: every other choice may lose something more."
         yield from (f"  Before you wait, {each}." for _, each in cut_while_waiting(row))
+
+
+def _log_ends(row: dict[str, Any]) -> Iterator[str]:
+    """Where the logs end, as far as was read, if that is not all the same."""
+    ends = sorted(row["log_ends"], key=lambda each: -each["log_end_offset"])
+    if len({each["log_end_offset"] for each in ends}) < 2:
+        return
+    told = ", ".join(
+        f"broker {each['replica']}'s log "
+        + (f"goes to offset {end - 1}" if (end := each["log_end_offset"]) else "is empty")
+        for each in ends
+    )
+    yield f"  By what was read, {told}. Which records these are, and which were promised, is open."
 
 
 def _chosen(row: dict[str, Any]) -> dict[str, Any]:
@@ -254,8 +272,10 @@ def _lost_anyway(row: dict[str, Any]) -> Iterator[str]:
         none = "none of these has them" if row["away"] else "no replica has them any more"
         yield f"  Lost whoever leads, since {none}: {told}."
     for x in row["older_copies"]:
+        place = f", {x['path']}" if x["path"] else ""
         yield (
-            f"  A copy of broker {x['replica']} ({x['kind']}) has {runs_of_offsets(x['alone'])}, "
+            f"  A copy of broker {x['replica']} ({x['kind']}{place}) has "
+            f"{runs_of_offsets(x['alone'])}, "
             "which no replica has: `replication-analyzer recover` reads it."
         )
         if x["lost"] is not None:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from replication.foresight.retelling import Otherwise
-from replication.foresight.script import CannotTell, Registered, Script
+from replication.foresight.script import CannotTell, Registered, Script, Write
 from replication.foresight.telling import World
 from replication.protocol.ground.events import UNCLEAN_KINDS
 from replication.protocol.ground.versions import behaviour, controllers_of
@@ -113,6 +113,16 @@ def otherwise(script: Script, intervention: Intervention) -> Otherwise:
         raise CannotTell(f"{intervention.text}: broker {strangers[0]} has no replica here")
     _forced_at_all(script, intervention)
     return Otherwise(world, intervention.not_restarted, intervention.not_forced)
+
+
+def is_as_it_was(script: Script, intervention: Intervention) -> bool:
+    """Whether an intervention changes nothing: all that it names was so. Raises CannotTell."""
+    told = otherwise(script, intervention)
+    asked = {step.acks for step, _ in script.steps if isinstance(step, Write)} - {None}
+    same = told.world.acks is None or asked <= {told.world.acks}
+    world = replace(told.world, acks=None)
+    left_out = told.not_restarted or told.not_forced
+    return same and not left_out and world == as_it_was(script)
 
 
 def _forced_at_all(script: Script, intervention: Intervention) -> None:

@@ -117,7 +117,10 @@ class Retelling:
             found += [self._marked(p) for p in self._step(pair, step) if self._is_told(p.told)]
         kept = _distinct(self._least_lost(found, step))
         if not kept:
-            raise CannotTell(f"no story of the machine fits the evidence from {named(step)} on")
+            raise CannotTell(
+                f"no course of events by Kafka's rules comes to {named(step)} as the evidence has "
+                "it: the evidence lacks a step before it, or the model of Kafka does"
+            )
         return kept
 
     def _time(self, pair: Pair, passed: int) -> Pair:
@@ -354,7 +357,10 @@ class Retelling:
     def _fit(self, pairs: list[Pair], fits: Callable[[Telling], bool], what: str) -> list[Pair]:
         kept = [pair for pair in pairs if fits(pair.told)]
         if not kept:
-            raise CannotTell(f"no story of the machine ends as {what} do")
+            raise CannotTell(
+                f"no course of events by Kafka's rules ends as {what} do: the evidence lacks a "
+                "step, or the model of Kafka does"
+            )
         if len(kept) > MOST_PAIRS:
             raise TooManyStories()
         return kept

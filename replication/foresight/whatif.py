@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from replication.foresight.interventions import Intervention, as_it_was, otherwise
+from replication.foresight.interventions import (
+    Intervention,
+    as_it_was,
+    is_as_it_was,
+    otherwise,
+)
 from replication.foresight.retelling import Pair, Retelling
 from replication.foresight.script import (
     CannotTell,
@@ -43,7 +48,8 @@ class Verdict:
 @dataclass(slots=True)
 class Column:
     """One intervention at one partition. refused: records that were answered for and would not have
-    been, at least and at most; leaderless, was_leaderless: ms in which nobody led."""
+    been, at least and at most; leaderless, was_leaderless: ms in which nobody led; as_it_was: all
+    that the intervention names was so."""
 
     intervention: Intervention
     verdicts: list[Verdict] = field(default_factory=list)
@@ -51,6 +57,7 @@ class Column:
     refused: tuple[int, int] = (0, 0)
     leaderless: tuple[int, int] = (0, 0)
     was_leaderless: tuple[int, int] = (0, 0)
+    as_it_was: bool = False
 
 
 def ask(
@@ -100,7 +107,10 @@ def _stories(script: Script, losses: list[Loss]) -> list[tuple[str, ...]]:
         if answered <= pair.told.acked and all(_is_lost(pair.told, script, x) for x in losses)
     )
     if not found:
-        raise CannotTell("no story of the machine loses what is lost by the evidence")
+        raise CannotTell(
+            "no course of events by Kafka's rules loses what is lost here: the evidence lacks a "
+            "step, or the model of Kafka does"
+        )
     if len(found) <= MOST_STORIES:
         return found
     return [found[n * len(found) // MOST_STORIES] for n in range(MOST_STORIES)]
@@ -132,6 +142,7 @@ def _column(
         (min(refused), max(refused)),
         (min(after), max(after)),
         (min(before), max(before)),
+        is_as_it_was(script, intervention),
     )
 
 
@@ -214,10 +225,11 @@ def _is_lost(telling: Telling, script: Script, loss: Loss) -> bool:
 
 
 def as_json(
-    partitions: list[tuple[Loss, list[Loss], list[Column]]], undecided: int
+    partitions: list[tuple[Loss, list[Loss], list[Column]]], undecided: int, as_seen: int
 ) -> dict[str, Any]:
     """The whole answer: a row for each loss, under each intervention. undecided: in how many
-    partitions it is not decided whether anything (more) is lost."""
+    partitions it is not decided whether anything (more) is lost; as_seen: in how many that nothing
+    is rests on it that no record vanished without a trace."""
     rows = []
     for identity, losses, columns in partitions:
         for number, loss in enumerate(losses):
@@ -236,6 +248,7 @@ def as_json(
         "format_version": FORMAT_VERSION,
         "losses": rows,
         "partitions_undecided": undecided,
+        "partitions_as_seen": as_seen,
     }
 
 
@@ -245,6 +258,7 @@ def _cell(column: Column, verdict: Verdict) -> dict[str, Any]:
         "set": column.intervention.text,
         "answer": verdict.answer,
         "answered": verdict.answered,
+        "as_it_was": column.as_it_was,
         "stories": column.stories,
         "depends_on": verdict.step,
         "kept_in": None if histories is None else list(histories[0]),

@@ -14,6 +14,8 @@ from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
 from replication.reports.headline import partitions_undecided
 from replication.reports.safe_text import plain_json, plain_values
+from replication.reports.without_a_trace import caveat, partitions_as_seen
+from replication.reports.words import as_called, with_paths
 
 IDENTITY = ("cluster_id", "topic", "topic_id", "partition")
 
@@ -64,9 +66,10 @@ def run(
         for identity, rows in progress.steps(sorted(by_partition.items()), "partitions told again")
     ]
     undecided = partitions_undecided(diagnosed)
-    answer = as_json(found, undecided)
+    answer = as_json(found, undecided, partitions_as_seen(diagnosed))
     if options.format == "json":
         print(plain_json(json.dumps(answer, sort_keys=True, indent=2, ensure_ascii=False)))
     else:
-        print(text(plain_values(answer)), end="")
+        told = text(plain_values(answer), caveat(diagnosed))
+        print(with_paths(told, as_called(options)), end="")
     return exit_status(found, undecided)

@@ -1,6 +1,6 @@
 """The answer of `whatif` for people: a table for the postmortem, the cost, what it rests on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from replication.reports.inventory_words import counted
@@ -20,17 +20,25 @@ TIERS = {
 MOST_STEPS = 12
 
 
-def text(answer: dict[str, Any]) -> str:
-    """The answer of `whatif --format text`."""
+def text(answer: dict[str, Any], unseen: Sequence[str] = ()) -> str:
+    """The answer of `whatif --format text`. unseen: what is not known of losses without a trace."""
     told, undecided = _of_losses(answer["losses"]), answer["partitions_undecided"]
-    if not undecided:
-        return told or "Nothing was lost, so nothing is to be told otherwise.\n"
-    more = " more" if told else ""
-    told = f"{told}\n" if told else "No loss is known, so none is told otherwise.\n"
-    return (
-        f"{told}CANNOT TELL whether anything{more} is lost in {counted(undecided, 'partition')}: "
-        "`diagnose` says what would decide it.\n"
+    besides = [*unseen]
+    if undecided:
+        more = " more" if told else ""
+        besides.insert(
+            0,
+            f"CANNOT TELL whether anything{more} is lost in {counted(undecided, 'partition')}: "
+            "`diagnose` says what would decide it.",
+        )
+    if told:
+        return "\n".join([told, *(f"{each}\n" for each in besides)]) if besides else told
+    head = (
+        "No loss is known, so none is told otherwise."
+        if besides
+        else "Nothing was lost, so nothing is to be told otherwise."
     )
+    return "".join(f"{each}\n" for each in (head, *besides))
 
 
 def _of_losses(rows: list[dict[str, Any]]) -> str:
@@ -49,9 +57,16 @@ def _of_losses(rows: list[dict[str, Any]]) -> str:
         cells = (CELLS[c["answer"]].ljust(_width(c["set"])) for c in row["if"])
         lines.append("  ".join([name.ljust(width), *cells]))
     for number, name in enumerate(interventions):
-        lines += ["", f"{name}:", *(f"  {line}" for line in _told(rows, names, number))]
+        was = " (as it was)" if _is_as_it_was(rows, number) else ""
+        lines += ["", f"{name}{was}:", *(f"  {line}" for line in _told(rows, names, number))]
     lines = [line.rstrip() for line in lines]
     return "\n".join(lines) + "\n"
+
+
+def _is_as_it_was(rows: list[dict[str, Any]], number: int) -> bool:
+    """Whether an intervention changes nothing wherever it is told: all that it names was so."""
+    told = [row["if"][number] for row in rows if _is_told(row["if"][number])]
+    return bool(told) and all(cell["as_it_was"] for cell in told)
 
 
 def _is_told(cell: dict[str, Any]) -> bool:
@@ -114,12 +129,11 @@ def _cost(where: str, cell: dict[str, Any]) -> Iterator[str]:
     before, after = cell["was_leaderless_ms"], cell["leaderless_ms"]
     refused = f"{counted(most, 'record')}" if least == most else f"{least} to {most} records"
     told = [] if not most else [f"{refused} fewer would have been answered for"]
-    if after != before:
+    if _seconds(after) != _seconds(before):
         told.append(f"nobody would have led for {_seconds(after)}, where it was {_seconds(before)}")
-    stories = counted(cell["stories"], "story") if cell["stories"] == 1 else (
-        f"{cell['stories']} stories"
-    )  # fmt: skip
-    yield f"{where}: {'; '.join(told) or 'no price in this incident'} ({stories} told)."
+    price = "; ".join(told) or "it costs nothing in this incident"
+    ways = f"{counted(cell['stories'], 'course')} of events that the evidence allows"
+    yield f"{where}: {price} (told in {ways})."
 
 
 def _seconds(bounds: list[int]) -> str:

@@ -13,8 +13,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from replication.protocol.histories.assumptions import RECORDS_AS_SEEN
 from replication.protocol.judgement.judge import INVARIANTS
 from replication.reports.inventory_words import counted
+from replication.reports.without_a_trace import NOT_KNOWN
 
 NAMES = tuple(module.__name__.rpartition(".")[2] for module in INVARIANTS)
 HOLDS, VIOLATED, UNKNOWN, NOT_JUDGED = "HOLDS", "VIOLATED", "UNKNOWN", "not_judged"
@@ -72,7 +74,8 @@ class Sums:
             if name in self.assumed:
                 count, names = self.assumed[name]
                 told = f"{name} HOLDS for {count} of {self._whole}"
-                yield f"{told} taking {', '.join(names)} for granted"
+                vanished = f": {NOT_KNOWN}" if RECORDS_AS_SEEN in names else ""
+                yield f"{told} taking {', '.join(names)} for granted{vanished}"
 
     @property
     def _whole(self) -> str:

@@ -20,7 +20,14 @@ from replication.recovery.finding import (
     RECOVERED,
     WHY_HELD_BACK,
 )
-from replication.recovery.folder import Table, prepared, unchanged_since, write_text
+from replication.recovery.folder import (
+    SUMMARY,
+    TABLES,
+    Table,
+    prepared,
+    unchanged_since,
+    write_text,
+)
 from replication.recovery.gathering import Recovery, Sinks, gather
 from replication.recovery.groups.affected_groups import GROUPS, group_names
 from replication.recovery.groups.affected_transactions import TRANSACTIONS
@@ -33,7 +40,8 @@ from replication.reports.event_words import offset_range
 from replication.reports.headline import undecided
 from replication.reports.inventory_words import counted
 from replication.reports.safe_text import plain
-from replication.reports.words import with_paths
+from replication.reports.without_a_trace import caveat
+from replication.reports.words import as_called, with_paths
 
 ALL_HAD, NOT_ALL_HAD, MORE_MAY_BE_LOST = 0, 1, 3
 MOST_RANGES = 20
@@ -75,7 +83,7 @@ def run(
     progress.doing("looking for the records")
     result = recover(imported, folded, answer, folder, began)
     text = summary_text(result, answer, folder)
-    print(with_paths(text, list(map(str, options.paths))), end="")
+    print(with_paths(text, as_called(options)), end="")
     for note in result.notes:
         print(f"note: {plain(note)}", file=sys.stderr)
     if result.became[NOT_HAD] + result.became[HELD_BACK]:
@@ -101,18 +109,18 @@ def recover(
     Raises NotUsable where evidence was changed since `began`; then nothing is written.
     """
     with (
-        Table(folder, "records", RECORDS) as records,
-        Table(folder, "lost_records_keys", KEYS) as keys,
-        Table(folder, "sent_never_promised", UNPROMISED) as unpromised,
-        Table(folder, "affected_groups", GROUPS) as groups,
-        Table(folder, "affected_transactions", TRANSACTIONS) as transactions,
+        Table(folder, TABLES[0], RECORDS) as records,
+        Table(folder, TABLES[1], KEYS) as keys,
+        Table(folder, TABLES[2], UNPROMISED) as unpromised,
+        Table(folder, TABLES[3], GROUPS) as groups,
+        Table(folder, TABLES[4], TRANSACTIONS) as transactions,
     ):
         sinks = Sinks(records, keys, groups, transactions, unpromised)
         result = gather(imported, folded, answer["losses"], sinks)
         unchanged_since(began, result.sources, imported.collection.unpacked.into)
     lines = "".join(json.dumps(m, separators=(",", ":")) + "\n" for m in result.missing)
     write_text(folder / "not_recovered.jsonl", lines)
-    write_text(folder / "summary.json", json.dumps(_summary(result), indent=1) + "\n")
+    write_text(folder / SUMMARY, json.dumps(_summary(result), indent=1) + "\n")
     return result
 
 
@@ -140,6 +148,7 @@ def _lines(result: Recovery, answer: dict[str, Any], folder: Path) -> Iterator[s
     total = sum(became.values())
     if not total:
         yield "The loss ledger names no record that is not back: there is nothing to recover."
+        yield from caveat(answer)
     else:
         whose = counted(total, "offset")
         yield f"{became[RECOVERED]} of {whose} that the loss ledger names are in {folder}."
@@ -171,6 +180,8 @@ def _lines(result: Recovery, answer: dict[str, Any], folder: Path) -> Iterator[s
             f"More may be lost than the ledger names in {', '.join(unknown[:5])}{more}: "
             "`diagnose` does not decide all of it there, and says what would settle it."
         )
+    if total:
+        yield from caveat(answer)
 
 
 def _under_leaders(result: Recovery) -> Iterator[str]:

@@ -12,6 +12,15 @@ import pyarrow.parquet as pq
 
 from replication.recovery.rows_out import as_json
 
+SUMMARY = "summary.json"
+TABLES = (
+    "records", "lost_records_keys", "sent_never_promised", "affected_groups",
+    "affected_transactions",
+)  # fmt: skip
+# How many of what was found, in the summary.
+_FOUND = (
+    "records_written", "keys_written", "sent_never_promised", "groups_hurt", "transactions_hurt",
+)  # fmt: skip
 _UNFINISHED = ".partial"
 _ROWS_PER_GROUP, _BYTES_PER_GROUP = 10_000, 64 << 20
 
@@ -32,17 +41,32 @@ def refuse_early(folder: Path, evidence: Iterable[Path]) -> None:
                 "within it. Name a folder elsewhere, so that the evidence stays as it is"
             )
     try:
-        if folder.exists() and any(folder.iterdir()):
+        if folder.exists() and any(folder.iterdir()) and not _holds_nothing(folder):
             raise NotUsable(f"--out {folder}: is not empty; name a new folder")
     except OSError as error:
         raise NotUsable(f"--out {folder}: {error.strerror}") from None
 
 
+def _holds_nothing(folder: Path) -> bool:
+    """Whether all that is there is what a call left that had nothing to recover."""
+    try:
+        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+        found = [*summary["offsets"].values(), *(summary[name] for name in _FOUND)]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+    own = {SUMMARY, "not_recovered.jsonl"}
+    own |= {f"{name}.{kind}" for name in TABLES for kind in ("jsonl", "parquet")}
+    return not any(found) and {path.name for path in folder.iterdir()} <= own
+
+
 def prepared(folder: Path, evidence: Iterable[Path]) -> Path:
-    """The folder, made where it is missing. Raises NotUsable."""
+    """The folder, made where it is missing, emptied where an earlier call found nothing. Raises
+    NotUsable."""
     refuse_early(folder, evidence)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for left in [*folder.iterdir()]:
+            left.unlink()
     except OSError as error:
         raise NotUsable(f"--out {folder}: {error.strerror}") from None
     return folder
@@ -131,7 +155,7 @@ def leaders_in(folder: Path) -> dict[tuple[str, int], int]:
     """By topic and partition, under which leader the folder's records are missing; {} where its
     summary does not tell."""
     try:
-        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
         return {
             (p["topic"], p["partition"]): p["leader"]
             for p in summary["partitions"]

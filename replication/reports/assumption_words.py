@@ -29,14 +29,16 @@ def assumptions_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def taking_it_that(rows: list[dict[str, Any]]) -> str:
+def taking_it_that(rows: list[dict[str, Any]], beside: frozenset[str] = frozenset()) -> str:
     """`taking it that ..` of what verdicts rest on; empty where they rest on nothing but the
-    evidence."""
-    found = [n for n in ASSUMPTIONS if any(n in r.get("assuming", ()) for r in rows)]
+    evidence. beside: what is said otherwise."""
+    named = {n for r in rows for n in r.get("assuming", ())} - beside
+    found = [n for n in ASSUMPTIONS if n in named]
     if not found:
         return ""
     if len(found) > MOST_IN_HEADLINE:
-        return f"taking {len(found)} things for granted (below)"
+        more = " more" if beside else ""
+        return f"taking {len(found)}{more} things for granted (below)"
     return f"taking it that {ASSUMPTIONS[found[0]].sentence}"
 
 

@@ -7,8 +7,10 @@ contract says so; "at least" wherever the count may be too small.
 import re
 from typing import Any
 
+from replication.protocol.histories.assumptions import RECORDS_AS_SEEN
 from replication.reports.assumption_words import taking_it_that
 from replication.reports.vocabulary import offsets, sides
+from replication.reports.without_a_trace import WHAT_TELLS, not_known
 
 # What decides whether something is wrong; what clients saw matters where it was handed over.
 DECIDING = ("committed_records_survive", "log_matching")
@@ -118,6 +120,8 @@ def _first_words(answer: dict[str, Any]) -> tuple[str, list[str]]:
         return _with_why(head, _cut_below(answer, open_questions), open_questions[0]), []
     if not answer["partitions"]:
         return _without_partition(answer), []
+    if vanished := not_known(answer):
+        return _as_seen(answer, vanished)
     granted = taking_it_that([v for v in answer["verdicts"] if matters(v)])
     unheard = any(v["invariant"] == BY_CLIENTS[0] and v["not_supplied"] for v in answer["verdicts"])
     unseen = _unseen(answer)
@@ -134,6 +138,29 @@ def _first_words(answer: dict[str, Any]) -> tuple[str, list[str]]:
         return whole, []
     besides = [granted] if granted else []
     return (f"{head}{rest}", besides) if _fits(f"{head}{rest}") else (head, [rest[2:], *besides])
+
+
+def _as_seen(answer: dict[str, Any], vanished: str) -> tuple[str, list[str]]:
+    """Where nothing shows a loss, and nothing would show one that left no trace: what was seen
+    comes first. vanished: that this is not known."""
+    partitions = counted(len(answer["partitions"]), "partition")
+    agree = "its copies agree" if len(answer["partitions"]) == 1 else "their copies agree"
+    seen = f": {agree}" if any(_has_copies(p) for p in answer["partitions"]) else ""
+    unseen = _unseen(answer)
+    others = taking_it_that(
+        [v for v in answer["verdicts"] if matters(v)], beside=frozenset((RECORDS_AS_SEEN,))
+    )
+    head = f"No loss, no divergence seen in {partitions}"
+    more = [each for each in (WHAT_TELLS, others) if each]
+    whole = f"{head}{unseen or seen}; {vanished}"
+    if _fits(whole):
+        return whole, more
+    return f"{head}; {vanished}", [unseen.partition(": ")[2], *more]
+
+
+def _has_copies(partition: dict[str, Any]) -> bool:
+    """Whether records of two replicas at least are here to be compared."""
+    return sum(bool(r["spans"]) for r in partition.get("replicas", ())) > 1
 
 
 def _unseen(answer: dict[str, Any]) -> str:

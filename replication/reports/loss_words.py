@@ -1,5 +1,6 @@
 """Losses in paragraphs, one for each event: what went, why, what allowed it, whom it concerns."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -17,11 +18,19 @@ from replication.reports.vocabulary import (
     offsets,
 )
 
-# Why an acknowledgement, with acks=all too, promised nothing against these.
+# Why an acknowledgement promised nothing, by the setting that allowed the loss.
 _NOT_PROMISED_SINCE = {
-    "storage_loss": "acks=all, too, promises nothing where as many members of the ISR as "
+    "acks": "acks=1 promises no more than the leader's own log",
+    "unclean.leader.election.enable": "an unclean election was allowed, and takes whoever is there "
+    "for leader, whatever it lacks",
+    "min.insync.replicas": "acks=all, too, promises nothing where as many members of the ISR as "
     "min.insync.replicas lose their storage",
-    "acks_one_failover": "acks=1 promises no more than the leader's own log",
+}
+# The same by the cause, where no setting is known.
+_BY_CAUSE = {
+    "storage_loss": "min.insync.replicas",
+    "last_replica_standing": "min.insync.replicas",
+    "unclean_election": "unclean.leader.election.enable",
 }
 NOTHING_TO_READ = "no record, but a transaction marker or a batch that compaction emptied"
 MOST_RANGES = 20
@@ -238,11 +247,12 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
     lines.append(f"  Why: {why_of(rows, details)}.")
     also = "It may be that" if first["cause"] == "unknown" else "Also:"
     lines += [f"  {also} {CAUSE_WORDS[extra]}." for extra in first["contributing"]]
-    lines.append(f"  {contract_words(first)}")
+    lines.append(f"  {contract_words(first, details)}")
     if helps := what_helps(first, details):
         lines.append(f"  {helps}")
     lines += [f"  Whose: {whose}." for whose in concerned(details)]
     lines += _copies(rows, details)
+    lines = [lines[0], *(map(_of_one, lines[1:]) if number == 1 else lines[1:])]
     ids = list(dict.fromkeys(r["finding_id"] for r in rows))
     lines.append(f"  proof: replication-analyzer explain {ids[0]} PATH")
     if len(ids) > 1:
@@ -250,6 +260,16 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
         left = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
         lines.append(f"  the others: {more}{left}")
     return lines
+
+
+# Said of one record, what is said of several.
+_ONE = {r"\bthem\b": "it", r"\bthey are\b": "it is", r"\bthey were\b": "it was"}
+
+
+def _of_one(line: str) -> str:
+    for several, one in _ONE.items():
+        line = re.sub(several, one, line)
+    return line
 
 
 def _places(rows: list[dict[str, Any]]) -> list[str]:
@@ -264,13 +284,22 @@ def _places(rows: list[dict[str, Any]]) -> list[str]:
     return [f"{where} {offsets(first, end)}, {words}" for where, first, end, words in found]
 
 
-def contract_words(row: dict[str, Any]) -> str:
-    """Whether Kafka had promised to keep the records, and where it had not, why not."""
-    words = CONTRACT_WORDS[row["contract"]]
-    why_not = _NOT_PROMISED_SINCE.get(row["cause"])
-    if row["contract"] != "not_promised" or why_not is None:
-        return words
-    return f"{words.removesuffix('.')}: {why_not}."
+def contract_words(row: dict[str, Any], details: list[dict[str, Any]]) -> str:
+    """Whether Kafka had promised to keep the records; where it had not, or nobody knows, why."""
+    words = CONTRACT_WORDS[row["contract"]].removesuffix(".")
+    if row["contract"] == "unknown":
+        known_cause = "the settings and the disks of that time are not"
+        since = "the cause is not" if row["cause"] == "unknown" else known_cause
+        return f"{words}, since {since}."
+    if row["contract"] != "not_promised":
+        return f"{words}."
+    named = {each["setting"] for detail in details for each in detail["allowed_by"]}
+    named &= _NOT_PROMISED_SINCE.keys()
+    if row["tier"] == "acknowledged_by_leader" or not (named or row["cause"] in _BY_CAUSE):
+        # What one log alone answered for: whatever else allowed the loss came on top.
+        named = {"acks"}
+    named = named or {_BY_CAUSE[row["cause"]]}
+    return f"{words}: {'; '.join(w for s, w in _NOT_PROMISED_SINCE.items() if s in named)}."
 
 
 def what_helps(row: dict[str, Any], details: list[dict[str, Any]]) -> str:

@@ -320,7 +320,7 @@ def _event(
     also = "It may be" if first["cause"] == "unknown" else "It contributed"
     for extra in first["contributing"]:
         facts.append(f" {also} that {escaped(CAUSE_WORDS[extra])}.")
-    facts.append(f" {escaped(contract_words(first))}")
+    facts.append(f" {escaped(contract_words(first, details))}")
     if helps := what_helps(first, details):
         facts.append(f" {escaped(helps)}.")
     facts.append("</p>")

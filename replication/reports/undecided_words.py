@@ -58,7 +58,7 @@ def _elections(partitions: list[dict[str, Any]]) -> list[str]:
     for p in partitions:
         for e in p["elections"]:
             if e["kind"] in UNCLEAN_KINDS:
-                moment = (e["observed_at"] or "")[:16]
+                moment = (e["observed_at"] or "")[:19]
                 groups.setdefault((e["leader"], moment), []).append(p)
     return [
         f"{names(rows, 3)}: broker {leader} was elected although it was not in sync"

@@ -1,10 +1,12 @@
 """The short answer in plain words: worst first, readable by somebody woken at night."""
 
+import argparse
 import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 from replication.protocol.folding.reconstruction import derived_values
@@ -44,7 +46,7 @@ def short_text(answer: dict[str, Any]) -> str:
     lines = [f"{headline(answer)}."]
     if more := headline_more(answer):
         lines.append(" ".join(f"{said}." for said in more))
-    lines += [*_broken_off(answer), *_looked_at(answer), ""]
+    lines += [*_not_read(answer), *_looked_at(answer), ""]
     lines += do_now_text(answer)
     lines += granted_text(answer)
     lines += loss_text(answer)
@@ -63,9 +65,15 @@ def short_text(answer: dict[str, Any]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def with_paths(text: str, paths: list[str]) -> str:
-    """The text with the paths of this call in the commands that it names, if they are few."""
-    told = " ".join(map(shlex.quote, paths))
+def as_called(options: argparse.Namespace) -> list[str]:
+    """What names the evidence in this call: its paths, and of which topics it is."""
+    topics = (["--topic", topic] for topic in sorted(options.topics))
+    return [*map(str, options.paths), *chain.from_iterable(topics)]
+
+
+def with_paths(text: str, called: list[str]) -> str:
+    """The text with the evidence of this call in the commands that it names, if it is short."""
+    told = " ".join(map(shlex.quote, called))
     if not told or len(told) > LONGEST_PATHS:
         return text
     return COMMAND.sub(lambda found: found[0].removesuffix("PATH") + told, text)
@@ -184,20 +192,25 @@ def _which(rows: list[dict[str, Any]], twice: set[str]) -> str:
 _BREAKS_OFF = ("breaks off", "reading stops")
 
 
-def _broken_off(answer: dict[str, Any]) -> list[str]:
-    """Which of what was handed over was not read to its end."""
-    cut = [
-        u["path"]
-        for u in answer["input"]["unreadable"]
-        if any(words in u["reason"] for words in _BREAKS_OFF)
-    ]
-    if not cut:
+def _not_read(answer: dict[str, Any]) -> list[str]:
+    """What of the evidence could not be read, and why: the answer is about the rest."""
+    first_of: dict[str, dict[str, Any]] = {}
+    for each in answer["input"]["unreadable"]:
+        first_of.setdefault(each["path"], each)
+    if not first_of:
         return []
-    more = f" and {counted(len(set(cut)) - 1, 'file')} more" if len(set(cut)) > 1 else ""
+    cut = [each for each in first_of.values() if _breaks_off(each)]
+    told = (cut or [*first_of.values()])[0]
+    more = f" (and places in {counted(len(first_of) - 1, 'file')} more, below)"
+    whole = " Hand over the whole file." if cut else ""
     return [
-        f"Not all of the evidence was read: {cut[0]}{more} is cut off or damaged, "
-        "and what comes after the damage is not judged; hand over the whole file."
+        f"Not all of the evidence was read: {told['path']} ({told['where']}): {told['reason']}"
+        f"{more if len(first_of) > 1 else ''}. The answer is about the rest.{whole}"
     ]
+
+
+def _breaks_off(place: dict[str, Any]) -> bool:
+    return any(words in place["reason"] for words in _BREAKS_OFF)
 
 
 def _looked_at(answer: dict[str, Any]) -> list[str]:

@@ -31,6 +31,19 @@ WITHHELD = {
         ("the log directory of broker 2", "an acknowledgement log of the producers"),
         False,
     ),
+    "all but the last copies of the disks": (
+        "last_replica_standing__4.1.1__elr_off",
+        (
+            "acks.jsonl",
+            "describe.txt",
+            *(f"broker-{n}/disk-before-restart" for n in (1, 2, 3)),
+            *(f"broker-{n}/{log}.log" for n in (1, 2, 3) for log in ("server", "state-change")),
+            "controller-100/controller.log",
+            "controller-100/server.log",
+        ),
+        ("the broker log of broker 2", "an acknowledgement log of the producers"),
+        True,
+    ),
     "the acknowledgements": (
         "acks1_loss__3.9.1",
         ("acks.jsonl",),
@@ -71,6 +84,9 @@ def test_each_gap_is_named_with_what_hangs_on_it(
     places = [said.index(f"\n  {gap['missing']}\n") for gap in told["gaps"] if gap["unknown"]]
     assert places == sorted(places)
     assert all(row["name"] in said and row["not_needed_with"] in said for row in told["assumed"])
+    free = said.partition("no verdict here hangs on it: ")[2].partition("\n")[0]
+    for row in told["assumed"]:
+        assert [what for what in row["missing"] if what in free or what not in said] == []
 
 
 def test_evidence_that_lacks_nothing_says_so() -> None:

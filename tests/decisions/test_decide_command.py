@@ -192,6 +192,14 @@ def test_who_is_no_replica_cannot_be_elected(
     assert "has a replica on broker 7" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--down", "--away"])
+def test_a_broker_that_nothing_names_is_a_typing_error(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["decide", left_by_three_disks(tmp_path), option, "1,7"]) == 2
+    assert f"{option}: no broker 7 in this evidence; there are 1, 2, 3" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("told", ["one", "1;2", ""])
 def test_brokers_that_are_down_are_numbers(told: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

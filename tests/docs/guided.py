@@ -26,11 +26,12 @@ CUT = "[..]\n"
 
 
 def answer_to(call: str) -> str:
-    """What a call prints on stdout."""
+    """What a call prints, its notes too, but for how far it has come."""
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         command_line(shlex.split(call))
-    return out.getvalue()
+    told = out.getvalue().splitlines(keepends=True)
+    return "".join(line for line in told if not line.startswith("... "))
 
 
 def carried_out(page: str) -> str:

@@ -144,7 +144,7 @@ def test_the_readme_is_short_and_its_answer_is_the_one_that_comes(
 ) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(readme.splitlines()) <= 120
-    shown = r"```\n\.venv/bin/replication-analyzer (diagnose .*?)\n```\n\n```\n(.*?)```"
+    shown = r"\n\.venv/bin/replication-analyzer (diagnose .*?)\n```\n\n```\n(.*?)```"
     call, told = re.findall(shown, readme, re.DOTALL)[0]
     assert main(call.split()) == 1
     assert capsys.readouterr().out.startswith(told)

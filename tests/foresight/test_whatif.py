@@ -147,6 +147,19 @@ def test_the_table_for_a_postmortem(capsys: pytest.CaptureFixture[str]) -> None:
     assert head.split() == ["loss", "acks=all", "min.insync.replicas=2"]
     assert row.split()[-4:] == ["NOT", "LOST", "STILL", "LOST"]
     assert any("12 records fewer would have been answered for" in line for line in rest)
+    # It had that setting already: nothing can come of it.
+    assert "min.insync.replicas=2:" in rest
+
+
+def test_what_was_so_already_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    sets = ("min.insync.replicas=1", "acks=all", "acks=1", "restart.1=no")
+    _, told = asked(UNCLEAN, capsys, *sets)
+    cells = {cell["set"]: cell["as_it_was"] for cell in told["losses"][0]["if"]}
+    assert cells == {
+        "min.insync.replicas=1": True, "acks=all": True, "acks=1": False, "restart.1=no": False,
+    }  # fmt: skip
+    main(["whatif", str(INCIDENTS / UNCLEAN), "--set", "acks=all"])
+    assert "\nacks=all (as it was):\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

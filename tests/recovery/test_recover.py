@@ -262,6 +262,17 @@ def test_a_folder_that_is_not_empty_or_cannot_be_made_is_refused(
     assert (tmp_path / "full" / "mine").read_text() == "x"
 
 
+def test_a_folder_of_a_call_that_found_nothing_is_taken_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["recover", str(INCIDENTS / "healthy_rolling_restart__4.3.0"), "--out", str(tmp_path)]
+    assert main(call) == main(call) == 0
+    assert capsys.readouterr().out.count("there is nothing to recover") == 2
+    (tmp_path / "mine").write_text("x")
+    assert main(call) == 2
+    assert (tmp_path / "mine").read_text() == "x"
+
+
 HOSTILE = "../../x\x1b[31m"
 
 

@@ -1,5 +1,6 @@
 """The first sentence: never more than is shown, and what would tell the rest."""
 
+import gzip
 import json
 import re
 import shutil
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from replication.cli import main
-from replication.protocol.histories.assumptions import ASSUMPTIONS
+from replication.protocol.histories.assumptions import ASSUMPTIONS, RECORDS_AS_SEEN
 from replication.reports import words
 from replication.reports.answer import undecided_beside_the_table
 from replication.reports.explained_words import explained
@@ -24,8 +25,9 @@ from replication.reports.headline import (
 from replication.reports.history_words import two_histories_text
 from replication.reports.inventory_words import span_of
 from replication.reports.line_words import sentence
-from replication.reports.loss_words import loss_text, name_clients, why, why_of
-from replication.reports.vocabulary import CAUSE_WORDS
+from replication.reports.loss_words import contract_words, loss_text, name_clients, why, why_of
+from replication.reports.vocabulary import CAUSE_WORDS, TIER_WORDS
+from replication.reports.without_a_trace import NOT_KNOWN, WHAT_TELLS
 
 INCIDENTS = Path(__file__).parents[1] / "incidents"
 PLACE = {"cluster_id": "c", "topic": "t", "topic_id": None, "partition": 0}
@@ -200,6 +202,11 @@ def test_no_assumption_makes_a_headline_long_or_is_left_out(granted: str, *, unh
     made = answer(*verdicts[: 1 + unheard])
     said = [headline(made), *headline_more(made)]
     assert len(said[0].split()) <= MOST_WORDS
+    if granted == RECORDS_AS_SEEN:
+        # Whoever complains that records vanished reads first that this does not contradict him.
+        assert said[0] == f"No loss, no divergence seen in 1 partition; {NOT_KNOWN}"
+        assert WHAT_TELLS[1:] in said[1]
+        return
     assert ASSUMPTIONS[granted].sentence in " ".join(said)
     assert ("acks=1" in said[0]) == unheard
 
@@ -212,6 +219,69 @@ def test_why_nothing_can_be_told_is_in_the_headline_as_far_as_it_fits() -> None:
     open_one["reason"] = "very " * 20 + "long"
     assert headline(made) == "CANNOT TELL whether anything is lost in 1 of 1 partition"
     assert headline_more(made) == []
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_loss_without_a_trace_is_left_open_and_not_called_undecided(partitions: int) -> None:
+    """Of copies alone that agree: what was seen, then what nobody can know, in one sentence."""
+    rows = [{**PLACE, "partition": n} for n in range(partitions)]
+    replicas = [{"replica": n, "spans": [{}]} for n in (1, 2)]
+    told = {"assigned_replicas": [1, 2], "isr": None, "elections": [], "replicas": replicas}
+    resting = {**verdict("committed_records_survive", "HOLDS"), "assuming": [RECORDS_AS_SEEN]}
+    made = answer(resting) | {"partitions": [row | told for row in rows]}
+    said = headline(made)
+    whose, where = ("its", "") if partitions == 1 else ("their", " of 1 of 3 partitions")
+    seen = f"No loss, no divergence seen in {partitions} partition{'s' * (partitions > 1)}"
+    assert said == f"{seen}: {whose} copies agree; {NOT_KNOWN}{where}"
+    missing = answer(resting) | {
+        "partitions": [rows[0] | told | {"assigned_replicas": [*range(9)]}]
+    }
+    missing["inventory"] = {"brokers": [{"broker": 1}]}
+    assert (headline(missing), headline_more(missing)[0]) == (
+        f"No loss, no divergence seen in 1 partition; {NOT_KNOWN}",
+        "Nothing of brokers 0, 3 and 5 more was handed over",
+    )
+
+
+@pytest.mark.parametrize("cause", sorted(CAUSE_WORDS))
+@pytest.mark.parametrize("tier", sorted(TIER_WORDS))
+@pytest.mark.parametrize("contract", ["not_promised", "unknown"])
+def test_why_kafka_had_not_promised_is_always_said(cause: str, tier: str, contract: str) -> None:
+    allowed_by = [{"setting": "unclean.leader.election.enable", "value": "true"}]
+    row = loss(cause=cause, tier=tier, contract=contract)
+    for details in ([detail()], [detail(allowed_by=allowed_by)]):
+        _, because = re.split(": |, since ", contract_words(row, details), maxsplit=1)
+        assert because.endswith(".")
+        by_acks = tier == "acknowledged_by_leader"
+        if contract == "not_promised" and details[0]["allowed_by"] and not by_acks:
+            assert because.startswith("an unclean election was allowed")
+
+
+@pytest.mark.parametrize(("records", "them"), [(1, "it"), (3, "them")])
+def test_one_record_is_spoken_of_as_one(records: int, them: str) -> None:
+    row = loss(records=records, end_offset=5 + records)
+    text = "\n".join(loss_text(answer(losses=(row,), details=(detail(),)))[1:])
+    assert f"No replica has {them} any more." in text
+    assert f"Kafka had promised to keep {them}." in text
+    about = text.replace("What prevents it", "")
+    assert set(re.findall(r"\b(it|them|they)\b", about)) == {them}
+
+
+def test_what_could_not_be_read_is_said_beside_the_headline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evidence = tmp_path / "e"
+    shutil.copytree(INCIDENTS / "unclean_election__4.1.1", evidence)
+    log = evidence / "broker-1" / "server.log"
+    (log.parent / "server.log.gz").write_bytes(gzip.compress(log.read_bytes())[:-2000])
+    log.unlink()
+    main(["diagnose", str(evidence), "--topic", "t"])
+    out = capsys.readouterr().out
+    second = out.splitlines()[1]
+    assert second.startswith(f"Not all of the evidence was read: {log}.gz (line ")
+    assert second.endswith("Hand over the whole file.")
+    # And what is called next is about the same topic.
+    assert f"replication-analyzer decide {evidence} --topic t\n" in out
 
 
 def test_losses_of_one_event_are_one_paragraph() -> None:
@@ -340,7 +410,7 @@ def test_of_an_unknown_cause_nothing_is_told_as_known() -> None:
 
     assert "  Why: the cause is not known." in text
     assert "  It may be that a broker came back with less on its disk than it had held." in text
-    assert "  Whether Kafka had promised to keep them is not known." in text
+    assert "  Whether Kafka had promised to keep them is not known, since the cause is not." in text
     known = told(loss(contributing=["storage_loss"]), election=election)
     assert "  Also: a broker came back with less on its disk than it had held." in known
     assert any("(broker 2 took leader epoch 4 at then)" in line for line in known)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact, read_broker_log
 from replication.evidence.broker_logs.excerpts import is_kafkas, read_excerpt
+from replication.evidence.broker_logs.line_families.kinds import FATAL_KINDS
 from replication.evidence.broker_logs.log_layouts import looks_like_broker_log
 from replication.evidence.broker_logs.log_places import log_directory
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
@@ -34,7 +35,7 @@ PROCESS_KINDS = frozenset(
     ("process_started", "process_signalled", "stopping", "stopped_cleanly", "clean_shutdown_found",
      "unclean_recovery", "broker_epoch_granted", "broker_shutdown_granted", "kafka_version",
      "settings", "cluster_settings_changed", "topic_settings_changed", "topic_created",
-     "topic_removed")
+     "topic_removed", *FATAL_KINDS)
 )  # fmt: skip
 # So long a start waits for ZooKeeper, at most, before it names its cluster.
 _NAMED_WITHIN = 120_000
@@ -212,7 +213,7 @@ def read_log(
         elif "one_of" in fact.fields and (fact.partition is not None or fact.kind in LIFE_KINDS):
             about = None if fact.partition is None else (str(fact.topic), fact.partition)
             log.unsure.setdefault(about, set()).update(fact.fields["one_of"])
-        if fact.partition is None:
+        if fact.partition is None or fact.kind in FATAL_KINDS:
             _take_process_fact(log, fact)
             told = mark(fact)
             if told is not None:

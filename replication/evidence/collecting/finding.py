@@ -171,6 +171,16 @@ _KAFKA_WORDS = re.compile(rb"kafka|zookeeper|leader|replica|partition|offset", r
 _JSON = re.compile(rb'\s*[{\[]\s*(["{\[\]}]|$|-?\d+(\.\d+)?\s*[,\]])')
 
 
+# Bytes that no text has, but for a few: control characters. Colours of a terminal begin by ESC.
+_CONTROLS = bytes(n for n in range(32) if n not in b"\t\n\r\f\b\x1b")
+_ONE_IN = 50
+
+
+def _is_binary(head: bytes) -> bool:
+    """Whether more of it are control characters than any text has."""
+    return len(head) - len(head.translate(None, _CONTROLS)) > len(head) // _ONE_IN
+
+
 def why_ignored(path: Path) -> str:
     """What a file is that no reader took, as far as its beginning tells."""
     try:
@@ -190,7 +200,7 @@ def why_ignored(path: Path) -> str:
         return (
             "a log segment outside of its partition's folder: put it into a folder TOPIC-PARTITION"
         )
-    if is_no_text(head):
+    if is_no_text(head) or _is_binary(head):
         return "binary, of no kind that is known"
     if BROKERS_PREFIX_BYTES.search(head):
         return "a broker's log in a layout that is not read (Kafka's own is [%d] %p %m (%c)%n)"

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from replication.evidence.collecting.broker_text_log import BrokerLog
+from replication.evidence.joining.ended_brokers import ended
 from replication.evidence.joining.one_cluster import ClusterEvidence
 from replication.evidence.metadata_log.metadata_versions import branch_of
 
@@ -11,8 +12,7 @@ from replication.evidence.metadata_log.metadata_versions import branch_of
 @dataclass(slots=True)
 class ClusterFacts:
     """What is known of a cluster as a whole. features: finalized levels by the metadata log.
-    releases: by broker, which one it ran last. fenced: brokers that the metadata log fences or lets
-    stop, and does not unfence after.
+    releases: by broker, which one it ran last. ended: brokers that are down at the end of it.
     """
 
     cluster_id: str
@@ -23,7 +23,7 @@ class ClusterFacts:
     clocks_compare: bool = True
     features: dict[str, int] | None = None
     releases: dict[int, str] = field(default_factory=dict)
-    fenced: frozenset[int] = frozenset()
+    ended: frozenset[int] = frozenset()
 
 
 def broker_settings(logs: Iterable[BrokerLog]) -> dict[str, str]:
@@ -54,7 +54,7 @@ def facts_of(cluster: ClusterEvidence, kafka_version: str | None) -> tuple[Clust
         features=None if cluster.history is None else dict(cluster.history.features),
     )
     facts.releases = _releases_run(cluster, facts.brokers)
-    facts.fenced = _fenced(cluster)
+    facts.ended = ended(cluster)
     if facts.controller == "zookeeper" and (kafka_version is None or versions == {kafka_version}):
         facts.inter_broker_version = settings.get("inter.broker.protocol.version")
     notes = _by_zookeeper(cluster)
@@ -101,25 +101,6 @@ def _releases_run(cluster: ClusterEvidence, brokers: Iterable[int]) -> dict[int,
         if branch is not None and not any(f"{n}.".startswith(f"{branch}.") for n in named):
             found[broker] = branch
     return found
-
-
-def _fenced(cluster: ClusterEvidence) -> frozenset[int]:
-    """Not who registered again after the end of this copy, as its own log tells."""
-    epochs: dict[int, int] = {}
-    for log in cluster.logs:
-        for fact in log.processes:
-            writer = fact.broker if fact.broker is not None else log.broker
-            if fact.kind == "broker_epoch_granted" and writer is not None:
-                granted = int(fact.fields["broker_epoch"])
-                epochs[writer] = max(granted, epochs.get(writer, granted))
-    changes = cluster.history.brokers if cluster.history is not None else ()
-    last = {change.broker: change for change in changes if change.kind != "unregistered"}
-    return frozenset(
-        broker
-        for broker, change in last.items()
-        if change.kind in ("fenced", "controlled_shutdown")
-        and epochs.get(broker, -1) <= change.broker_epoch
-    )
 
 
 def _printed_settings(logs: Iterable[BrokerLog]) -> list[tuple[int | None, dict[str, str]]]:

@@ -19,6 +19,9 @@ TOPIC_CREATED_ONCE = "topic_created_once"
 CLOCKS_AGREE = "clocks_agree"
 LINES_ARE_MISSING = "lines_are_missing"
 NOTHING_BEFORE = "nothing_before"
+# What `collect` names as missing, by how it begins.
+_ACKNOWLEDGEMENTS, _BROKER_LOG = "an acknowledgement log", "the broker log of broker"
+_DIRECTORY = "the log directory of broker"
 # Under either of these no record is thought of that nothing shows.
 NOTHING_UNSEEN = frozenset((EVERY_SEND_IS_KNOWN, RECORDS_AS_SEEN))
 # What is false of an election at one offset is false at all.
@@ -32,12 +35,14 @@ OF_THE_TIMELINE = frozenset(
 @dataclass(frozen=True, slots=True)
 class Assumption:
     """One thing that is taken for granted. withdrawn_by: what in the evidence speaks against it;
-    unnecessary_with: what to hand over so that nothing need be assumed."""
+    unnecessary_with: what to hand over so that nothing need be assumed; of that, spared_by is what
+    `collect` names as missing, by how it begins."""
 
     name: str
     sentence: str
     withdrawn_by: str
     unnecessary_with: str
+    spared_by: tuple[str, ...] = ()
 
 
 ASSUMPTIONS = {
@@ -54,18 +59,21 @@ ASSUMPTIONS = {
             "the copies of log directories were taken together and show the logs as they are",
             "a line or another copy which shows that the broker lived on and wrote",
             "a copy of the cleanly stopped broker, or its broker log up to the copy",
+            (_BROKER_LOG,),
         ),
         Assumption(
             DISKS_KEEP,
             "no disk lost records beyond what the evidence shows",
             "a start below a log end that was seen before, an emptied or new directory",
             "the broker log of every replica from a start on, or an acknowledgement log",
+            (_ACKNOWLEDGEMENTS, _BROKER_LOG),
         ),
         Assumption(
             REPLACED_LEADERS_HAD_STOPPED,
             "a leader that was replaced committed nothing after the election of the next",
             "its own lines that go on after the election",
             "its broker log, with kafka.cluster.Partition at DEBUG",
+            (_BROKER_LOG,),
         ),
         Assumption(
             ELECTIONS_AS_RECORDED,
@@ -92,6 +100,7 @@ ASSUMPTIONS = {
             "show",
             "a record that cannot have been written since",
             "broker logs from the creation of the topic on, or an acknowledgement log",
+            (_ACKNOWLEDGEMENTS, _BROKER_LOG),
         ),
         Assumption(
             RECORDS_AS_SEEN,
@@ -100,6 +109,7 @@ ASSUMPTIONS = {
             "drops damaged records, two records at one offset",
             "an acknowledgement log of all producers, or the broker log of every replica from a "
             "start on",
+            (_ACKNOWLEDGEMENTS, _BROKER_LOG),
         ),
         Assumption(
             TOPIC_CREATED_ONCE,
@@ -107,6 +117,7 @@ ASSUMPTIONS = {
             "a line, a record of the metadata log or a second topic id that shows another topic of "
             "that name",
             "the metadata log, or the broker log of a replica from the first acknowledgement on",
+            (_BROKER_LOG,),
         ),
         Assumption(
             CLOCKS_AGREE,
@@ -115,6 +126,7 @@ ASSUMPTIONS = {
             "a log that shows an acknowledged record under a leader epoch that began later by the "
             "clocks; an acknowledgement before the first leader; a time zone that nothing tells",
             "a copy of a log that has the record, or one of a later time that ends past its offset",
+            (_DIRECTORY,),
         ),
         Assumption(
             LINES_ARE_MISSING,
@@ -122,6 +134,7 @@ ASSUMPTIONS = {
             "history fits the evidence",
             "a history that fits without it",
             "every broker's whole log, from before the incident to the last copy",
+            (_BROKER_LOG,),
         ),
     )
 }

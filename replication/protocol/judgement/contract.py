@@ -17,7 +17,7 @@ def allowed_by(
     heeded = (
         flags is None or flags.controller != "kraft" or flags.has("kraft_heeds_unclean_setting")
     )
-    if cause.name == "unclean_election" and heeded and _unclean_is_permitted(state, cause, term):
+    if _is_unclean(cause) and heeded and _unclean_is_permitted(state, cause, term):
         found.append(("unclean.leader.election.enable", "true"))
     needed = _needed(state, term)
     if cause.name in BY_DISK and needed is not None and len(cause.lossy) >= needed:
@@ -41,8 +41,7 @@ def contract_of(
         return "not_promised"
     if cause.name == "unknown":
         return "unknown"
-    unclean = cause.window is not None and cause.window.kind in UNCLEAN_KINDS
-    if unclean or cause.name == "unclean_election":
+    if _is_unclean(cause):
         permitted = _unclean_is_permitted(state, cause, term)
         if permitted is not False:
             return "not_promised" if permitted else "unknown"
@@ -55,6 +54,12 @@ def contract_of(
     if cause.perhaps and len(cause.lossy | cause.perhaps) >= (needed or 1):
         return "unknown"  # So many disks may have lost it that nothing was promised.
     return "unknown" if tier == "acknowledged_by_leader" else "broken"
+
+
+def _is_unclean(cause: Cause) -> bool:
+    """Whether it is, or came with, an election of a replica that was not in sync."""
+    by_window = cause.window is not None and cause.window.kind in UNCLEAN_KINDS
+    return by_window or cause.name == "unclean_election"
 
 
 def _needed(state: State, term: LeaderTerm | None) -> int | None:

@@ -17,6 +17,8 @@ from replication.reports.headline import partitions_undecided
 from replication.reports.inventory_words import counted
 from replication.reports.safe_text import plain, plain_json
 from replication.reports.transaction_words import transaction_sentence
+from replication.reports.without_a_trace import caveat, partitions_as_seen
+from replication.reports.words import as_called, with_paths
 
 UNHURT, HURT, NOT_KNOWN = 0, 1, 3
 NO_LOGS = (
@@ -54,11 +56,16 @@ def run(
     for note in dict.fromkeys(found.notes):
         print(f"note: {plain(note)}", file=sys.stderr)
     if options.format == "json":
-        made = {"groups": found.rows, "transactions": told}
+        made = {
+            "groups": found.rows,
+            "transactions": told,
+            "partitions_as_seen": partitions_as_seen(answer),
+        }
         print(plain_json(json.dumps(made, indent=1)))
     else:
-        for line in [*text(found), *transactions_text(told), *_undecided_text(answer)]:
-            print(plain(line))
+        lines = [*text(found), *transactions_text(told), *_undecided_text(answer)]
+        for line in [*lines, *caveat(answer)]:
+            print(with_paths(plain(line), as_called(options)))
     if found.affected or told:
         return HURT
     return UNHURT if found.logs and not partitions_undecided(answer) else NOT_KNOWN

@@ -1,10 +1,17 @@
 """What broker logs tell of a cluster as a whole."""
 
+from pathlib import Path
+
 import pytest
 
+from replication.evidence.broker_logs.broker_log import read_broker_log
+from replication.evidence.broker_logs.line_families import FAMILIES
+from replication.evidence.broker_logs.line_families.kinds import FATAL_KINDS
+from replication.evidence.collecting.broker_text_log import read_log
 from replication.evidence.joining.cluster_facts import facts_of
 from replication.evidence.joining.one_cluster import ClusterEvidence
 from replication.evidence.metadata_log.history import BrokerChange
+from replication.evidence.unreadable import Unreadable
 from tests.evidence.joining.history import history
 from tests.evidence.joining.lines import log, process
 
@@ -47,7 +54,7 @@ def test_who_is_fenced_at_the_end_and_which_release_each_broker_ran_last() -> No
     starts = [process("kafka_version", at=n, version=v) for n, v in enumerate(("3.9.1", "4.1.1"))]
     again = log(5, *starts, process("broker_epoch_granted", broker_epoch=7))
     facts, _ = facts_of(ClusterEvidence("c", logs=(again,), history=told), None)
-    assert facts.fenced == {1, 3}
+    assert facts.ended == {1, 3}
     assert facts.releases == {1: "3.9", 3: "3.9", 4: "3.9", 5: "4.1.1"}
 
 
@@ -65,3 +72,39 @@ def test_who_is_a_broker_and_what_controls_it(
 ) -> None:
     facts, _ = facts_of(evidence, None)
     assert (facts.controller, facts.brokers) == (controller, brokers)
+
+
+FATAL_LINES = [
+    (one.message, family.loggers[0], one.found[0].node)
+    for family in FAMILIES
+    if family.kind in FATAL_KINDS
+    for one in family.examples
+]
+
+
+@pytest.mark.parametrize(("message", "logger", "node"), FATAL_LINES)
+@pytest.mark.parametrize(
+    ("later", "is_down"),
+    [
+        ("", 1),
+        (
+            "10:00:02,000] INFO [KafkaServer id={}] shut down completed (kafka.server.KafkaServer)",
+            1,
+        ),
+        ("10:07:00,000] INFO Kafka version: 2.3.1 (kafka.common.utils.AppInfoParser)", 0),
+    ],
+)
+def test_after_a_fatal_line_a_broker_is_down_until_it_starts(
+    message: str, logger: str, node: int | None, later: str, is_down: int, tmp_path: Path
+) -> None:
+    """Every wording of every kind after which the process ends itself."""
+    broker = 2 if node is None else node
+    rows = [f"09:00:00,000] INFO [KafkaServer id={broker}] started (kafka.server.KafkaServer)"]
+    rows += [f"10:00:00,000] FATAL {message} (kafka.server.{logger})", later.format(broker)]
+    path = tmp_path / "server.log"
+    path.write_text("".join(f"[2026-11-30 {row}\n" for row in rows if row))
+    unread: list[Unreadable] = []
+    log = read_log(path, read_broker_log(path), None, unread)
+    assert unread == []
+    facts, _ = facts_of(ClusterEvidence("c", logs=(log,)), "2.3.1")
+    assert facts.ended == ({broker} if is_down else set())

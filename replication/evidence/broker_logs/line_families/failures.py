@@ -3,6 +3,7 @@
 import re
 
 from replication.evidence.broker_logs.line_families.family import (
+    FETCHER_PREFIX,
     TP,
     Found,
     LineFamily,
@@ -64,6 +65,76 @@ _FAULT = LineFamily(
     examples=(
         example(
             "Encountered fatal fault: caught exception", reason="caught exception"
+        ),
+    ),
+)  # fmt: skip
+
+_EXITING_START = LineFamily(
+    kind="process_failed",
+    versions="1.0 - 2.7",
+    loggers=("KafkaServerStartable",),
+    words=("Exiting",),
+    trigger="Exiting Kafka.",
+    pattern=r"^(?P<reason>Exiting Kafka)\.$",
+    examples=(example("Exiting Kafka.", reason="Exiting Kafka"),),
+)
+
+# Before KIP-112 one error of a disk ends the process.
+_MANAGER_OF_REPLICAS = r"^(?:\[Replica Manager on Broker (?P<node>\d+)\]: )?"
+
+_HALTING_DISK = LineFamily(
+    kind="process_failed",
+    versions="0.10 - 0.11",
+    loggers=("ReplicaManager",),
+    words=("Halting",),
+    trigger="Halting due to unrecoverable I/O error",
+    pattern=_MANAGER_OF_REPLICAS + r"(?P<reason>Halting due to unrecoverable I/O error while "
+    r"handling produce request):?\s*$",
+    examples=(
+        example(
+            "[Replica Manager on Broker 1]: Halting due to unrecoverable I/O error while handling "
+            "produce request: ",
+            node=1,
+            reason="Halting due to unrecoverable I/O error while handling produce request",
+        ),
+    ),
+)
+
+_HALTING_CHECKPOINT = LineFamily(
+    kind="process_failed",
+    versions="0.10 - 0.11",
+    loggers=("ReplicaManager",),
+    words=("Error",),
+    trigger="Error writing to highwatermark file",
+    pattern=_MANAGER_OF_REPLICAS + r"(?P<reason>Error writing to highwatermark file):?\s*$",
+    examples=(
+        example(
+            "[Replica Manager on Broker 1]: Error writing to highwatermark file: ",
+            node=1, reason="Error writing to highwatermark file",
+        ),
+    ),
+)  # fmt: skip
+
+_FETCHER_HALTING = LineFamily(
+    kind="process_failed",
+    versions="0.10 - 0.11",
+    loggers=("ReplicaFetcherThread",),
+    words=("Disk", "Exiting", "Halting"),
+    trigger=" for ",
+    pattern=FETCHER_PREFIX + r"(?P<reason>Disk error while replicating data for \S+"
+    # 0.10.0 names the topic alone.
+    r"|(?:Exiting|Halting) because log truncation is not allowed for topic .+)$",
+    examples=(
+        example(
+            "[ReplicaFetcherThread-0-1], Disk error while replicating data for t-0",
+            leader=1, reason="Disk error while replicating data for t-0",
+        ),
+        example(
+            "[ReplicaFetcherThread-0-1], Exiting because log truncation is not allowed for topic t, "
+            "Current leader 1's latest offset 10 is less than replica 2's latest offset 11",
+            leader=1,
+            reason="Exiting because log truncation is not allowed for topic t, Current leader 1's "
+            "latest offset 10 is less than replica 2's latest offset 11",
         ),
     ),
 )  # fmt: skip
@@ -253,6 +324,10 @@ FAMILIES: tuple[LineFamily, ...] = (
     _FATAL,
     _HALTING,
     _EXITING,
+    _EXITING_START,
+    _HALTING_DISK,
+    _HALTING_CHECKPOINT,
+    _FETCHER_HALTING,
     _FAULT,
     _HALTING_OFFLINE,
     _UNREGISTERED,

@@ -24,6 +24,11 @@ OF_ANY_KIND = frozenset(
 """Asked of every line: which log and topic it is about, how far epochs and the log have come, and
 which brokers it names."""
 
+FATAL_KINDS = frozenset(
+    ("process_failed", "all_log_dirs_failed", "quorum_unreachable", "truncation_refused")
+)
+"""What a process prints that ends itself: after it the broker is down."""
+
 
 class KindFields(NamedTuple):
     """needs: without these a line of the kind tells nothing, so every wording gives them. uses:
