@@ -29,6 +29,7 @@ from replication.evidence.collecting.observations import brokers_of
 from replication.evidence.event_dumps import Misfits, read_events, write_events
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.joining.by_clock import ClocksDisagree
+from replication.evidence.joining.told_removals import ToldRemovals
 from replication.evidence.joining.without_records import count_records
 from replication.evidence.opening import lines_of
 from replication.evidence.unreadable import Unreadable
@@ -60,6 +61,8 @@ from replication.reports.safe_text import plain, plain_output
 UNUSABLE = 2
 DEFECT = 4
 INTERRUPTED = 130
+# What events alone tell of why records were removed.
+NO_REMOVALS = ToldRemovals()
 # What a disk says that takes no more.
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
@@ -376,6 +379,8 @@ def _folded(
         # Where no record is in danger there is nothing that anybody could miss.
         f.answer.at_risk[:] = [x for x in f.answer.at_risk if x["records"]]
         f.answer.past_risks[:] = [x for x in f.answer.past_risks if x["records"]]
+        told = imported.removals.get(f.identity, NO_REMOVALS)
+        f.answer.removed[:] = [told.added_to(row) for row in f.answer.removed]
     rows = imported.observations
     answer = assemble(
         _clusters(imported, folded, rows), counts, answers, imported.inventory, rows,

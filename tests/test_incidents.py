@@ -7,6 +7,7 @@ against each incident's truth.json.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from replication.cli import main
 from replication.evidence.importer import import_evidence
 from replication.protocol.judgement.bounded import FoldedPartition, fold_all
 
@@ -79,6 +81,43 @@ def test_ledger_names_tier_contract_status_and_cause(incident: str, topic_partit
     fields = ("first_offset", "end_offset", "tier", "contract", "status", "cause", "contributing")
     rows = [[loss[f] for f in fields] for loss in answer.losses]
     assert rows == EXPECTED[incident][topic_partition]["losses"]
+
+
+@pytest.mark.parametrize("incident", EXPECTED)
+def test_what_was_removed_lawfully_is_told(
+    incident: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By truth.json and the clients' logs alone: acknowledged records below where the logs begin,
+    and those of a topic that another one of the name has followed."""
+    folder = INCIDENTS / incident
+    truth = json.loads((folder / "truth.json").read_text())["partitions"]
+    path = folder / "acks.jsonl"
+    wanted: Counter[tuple[str, str, str]] = Counter()
+    for line in path.read_text().splitlines() if path.exists() else ():
+        told = json.loads(line)
+        place = f"{told['topic']}-{told['partition']}"
+        if told["status"] != "acked" or told["offset"] is None or place not in truth:
+            continue
+        living = truth[place].get("topic_id") or told.get("topic_id") or ""
+        own = told.get("topic_id") or living
+        starts = [r["log_start_offset"] or 0 for r in truth[place].get("replicas", {}).values()]
+        if own != living:
+            wanted[place, own, "topic_deleted"] += 1
+        elif told["offset"] < min(starts, default=0):
+            wanted[place, own, "log_start"] += 1
+    main(["diagnose", str(folder), "--format", "json"])
+    rows = json.loads(capsys.readouterr().out)["removed"]
+    found = {
+        (f"{r['topic']}-{r['partition']}", r["topic_id"] or "", r["why"]): r["acknowledged"]
+        for r in rows
+    }
+    assert found == dict(wanted)
+    # Why, by which setting, and up to where; of a deleted topic which copies a start deletes.
+    for row in rows:
+        told = EXPECTED[incident][f"{row['topic']}-{row['partition']}"]["removed"]
+        assert [[b["how"], b["setting"], b["end_offset"]] for b in row["by"]] == told["by"]
+        assert (row["deleted_at"], row["next_topic_id"]) == tuple(told["deleted"])
+        assert sorted([c["broker"], c["kind"]] for c in row["copies"]) == told["copies"]
 
 
 def elections() -> Iterator[tuple[str, str]]:

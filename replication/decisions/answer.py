@@ -77,10 +77,14 @@ def due(
 
 
 def as_json(
-    decisions: Sequence[Decision], incident: str | None, as_seen: int = 0
+    decisions: Sequence[Decision],
+    incident: str | None,
+    as_seen: int = 0,
+    copy_first: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """The whole answer; partitions at which there is nothing to decide are counted only. as_seen:
-    in how many partitions that nothing is lost rests on it that none vanished without a trace."""
+    in how many partitions that nothing is lost rests on it that none vanished without a trace.
+    copy_first: folders of deleted topics that the start of a broker deletes."""
     shown = [d for d in decisions if d.choice.advice != NOTHING_TO_DECIDE]
     orders = _start_orders(shown)  # Puts the followers of each plan in that order, too.
     rows = [partition_json(d) for d in shown]
@@ -93,6 +97,7 @@ def as_json(
         "partitions_not_known": [_not_known(d) for d in decisions if is_not_known(d)],
         "partitions": rows,
         "start_orders": orders,
+        "copy_first": list(copy_first),
         "assumptions": [
             {
                 "name": name,

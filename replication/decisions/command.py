@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from replication.decisions.step_words import next_step_text
 from replication.decisions.words import text
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.bounded import FoldedPartition
+from replication.reports.removed_words import copy_first, folders_at_risk
 from replication.reports.safe_text import plain_json, plain_values
 from replication.reports.without_a_trace import caveat, partitions_as_seen
 from replication.reports.words import as_called, with_paths
@@ -135,7 +136,8 @@ def run(
             file=sys.stderr,
         )
         return UNUSABLE
-    answer = as_json(decisions, diagnosed["incident"], partitions_as_seen(diagnosed))
+    at_risk = folders_at_risk(diagnosed["removed"])
+    answer = as_json(decisions, diagnosed["incident"], partitions_as_seen(diagnosed), at_risk)
     try:
         if options.script is not None:
             _write_script(options.script, answer)
@@ -197,7 +199,7 @@ def _write_script(path: Path, answer: dict[str, Any]) -> None:
             "by --topic, or carry them out by --state"
         )
     with path.open("x", encoding="utf-8") as file:
-        file.write(script(rows[0]))
+        file.write(script(rows[0], copy_first(plain_values(answer["copy_first"]))))
     path.chmod(0o755)
 
 

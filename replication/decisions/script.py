@@ -5,7 +5,7 @@ It is written only; nothing of it is run here.
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from replication.decisions.commands import CONTROLLERS
@@ -119,8 +119,9 @@ class NoScript(ValueError):
     """The plan cannot be a script; the text says why."""
 
 
-def script(row: dict[str, Any]) -> str:
+def script(row: dict[str, Any], first: Sequence[str] = ()) -> str:
     """The steps of one partition of the answer (`partitions` of the JSON), as a script for bash.
+    first: what has to be done before any step, which the script asks for.
 
     Raises NoScript where there are no steps, where one of them has no command, or where the
     topic's name is none that Kafka allows.
@@ -133,14 +134,14 @@ def script(row: dict[str, Any]) -> str:
     lacking = next((s for s in row["steps"] if s["command"] is None), None)
     if lacking is not None:
         raise NoScript(f"{name}: no command does step {lacking['number']}: {lacking['note']}")
-    return "".join(_parts(row, name))
+    return "".join(_parts(row, name, first))
 
 
 def _is_of_controllers(step: dict[str, Any]) -> bool:
     return bool(step["action"] == CONTROLLERS)
 
 
-def _parts(row: dict[str, Any], name: str) -> Iterator[str]:
+def _parts(row: dict[str, Any], name: str, first: Sequence[str]) -> Iterator[str]:
     asks_zookeeper = any("zookeeper" in f"{s['command']} {s['check']}" for s in row["steps"])
     chosen = "keeps every choice open" if row["replica"] is None else f"broker {row['replica']}"
     yield HEAD.format(
@@ -150,6 +151,8 @@ def _parts(row: dict[str, Any], name: str) -> Iterator[str]:
         need_zookeeper='\n: "${Z:?a ZooKeeper connection string}"' if asks_zookeeper else "",
     )
     yield FUNCTIONS
+    for each in first:
+        yield f"\necho {shlex.quote(each)}\nask '   Done?' || exit 1\n"
     for step in row["steps"]:
         back = (
             f"undo: {step['undo']}"

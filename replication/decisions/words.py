@@ -16,6 +16,7 @@ from replication.decisions.step_words import brokers, plan_words, step_words
 from replication.protocol.histories.assumptions import ASSUMPTIONS
 from replication.reports.inventory_words import counted
 from replication.reports.natural import names
+from replication.reports.removed_words import copy_first
 from replication.reports.vocabulary import name, runs_of_offsets
 
 # What is lost in every history, and in some.
@@ -51,14 +52,15 @@ def _text(answer: dict[str, Any], paths: Sequence[object]) -> str:
     rows = answer["partitions"]
     looked_at = counted(answer["partitions_looked_at"], "partition")
     unknown = _not_known(answer["partitions_not_known"])
+    first = copy_first(answer["copy_first"])
     if not rows and not unknown:
-        return (
+        unknown = [
             f"Nothing to decide: each leader of {looked_at} is there, and no other replica has a "
-            "promised record that it lacks.\n"
-        )
+            "promised record that it lacks."
+        ]
     if not rows:
-        return "\n".join(unknown) + "\n"
-    lines = ["Do now", *(f"  {line}" for line in do_now(answer, paths)), ""]
+        return "\n".join([*first, *unknown]) + "\n"
+    lines = ["Do now", *(f"  {line}" for line in [*first, *do_now(answer, paths)]), ""]
     for order in answer["start_orders"]:
         lines += [*_start_order(order), ""]
     alike = [row for row in rows if _is_all_one(row)]

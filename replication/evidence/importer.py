@@ -16,6 +16,7 @@ from replication.evidence.joining.cluster_join import join_cluster
 from replication.evidence.joining.one_cluster import INTERNAL
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
+from replication.evidence.joining.told_removals import ToldRemovals, told_removals
 from replication.evidence.joining.without_records import WithoutRecords
 from replication.evidence.log_directories.left_out import without_folders, without_segments
 from replication.evidence.tools.metadata_quorum import QuorumReplica
@@ -31,8 +32,8 @@ Identity = tuple[str, str, str, int]
 class Import:
     """The outcome of an import. partitions: joined, but for the last step of each. late_notes: of
     each partition by its index, once its events have been read; empty: the batches without a record
-    of each partition by its identity, likewise. files: by cluster the files that
-    name none and are its."""
+    of each partition by its identity, likewise; removals: what is told of lawful ones. files: by
+    cluster the files that name none and are its."""
 
     collection: Collection
     clusters: list[ClusterFacts]
@@ -43,6 +44,7 @@ class Import:
     seen: dict[int, list[Unreadable]] = field(default_factory=dict)
     late_notes: dict[int, list[str]] = field(default_factory=dict)
     empty: dict[Identity, list[WithoutRecords]] = field(default_factory=dict)
+    removals: dict[Identity, ToldRemovals] = field(default_factory=dict)
     files: dict[str, set[str]] = field(default_factory=dict)
     _last: tuple[PartitionEvidence, PartitionEvidence] | None = field(default=None, repr=False)
 
@@ -135,6 +137,7 @@ class Import:
             partition.cluster_id, partition.topic, partition.topic_id, partition.partition,
         )  # fmt: skip
         self.empty[identity] = partition.contents.empty
+        self.removals[identity] = told_removals(partition)
         yield from identified(partition, self.trace_id, self.generation, self.incident)
         self.late_notes[index] = [partition.shown(note) for note in partition.notes]
 

@@ -42,9 +42,10 @@ def assemble(
         "at_risk": [d for a in ordered for d in a.at_risk],
         "past_risks": [d for a in ordered for d in a.past_risks],
         "loss_details": [d for a in ordered for d in a.loss_details],
+        "removed": [r for a in ordered for r in a.removed],
     }
     if not zone_is_known(made):
-        for part in ("partitions", "losses", "at_risk", "past_risks", "loss_details"):
+        for part in ("partitions", "losses", "at_risk", "past_risks", "loss_details", "removed"):
             made[part] = _without_zone(made[part])
     made["assumptions"] = assumptions_of(made)
     made["headline"] = headline(made)

@@ -6,6 +6,7 @@ from typing import Any
 from replication.reports.danger_words import alike, happens, ranges
 from replication.reports.loss_words import badness, keep_safe
 from replication.reports.natural import natural
+from replication.reports.removed_words import copy_first, folders_at_risk, of_deleted_topics
 from replication.reports.safe_text import escaped
 from replication.reports.vocabulary import name, runs_of_offsets
 
@@ -55,14 +56,17 @@ def _leads_still(partition: dict[str, Any]) -> bool:
 
 
 def do_now(answer: dict[str, Any]) -> list[str]:
-    """At most four lines: what not to restart, what is one failure away, the command that shows the
-    lost records where they still are, and where the plan is. None where nothing is lost, in danger,
+    """At most six lines: what not to restart, what a start would delete, what is one failure away,
+    the commands that show the lost records where they still are and that take those of a deleted
+    topic, and where the plan is. None where nothing is lost, in danger, deleted with its topic,
     different between replicas or without a leader."""
     lost = sorted((x for x in answer["losses"] if x["status"] in GONE), key=badness)
     dangers = [d for d in answer.get("at_risk", ()) if not d["over"]]
     leaderless = leaderless_in(answer)
     decide = sends_to_decide(answer)
-    if not (decide or dangers):
+    removed = answer.get("removed", ())
+    gone = [r for same in of_deleted_topics(removed) for r in same if r["copies"]]
+    if not (decide or dangers or gone):
         return []
     lines = []
     kept = keep_safe(answer["losses"])
@@ -71,6 +75,7 @@ def do_now(answer: dict[str, Any]) -> list[str]:
     elif leaderless:
         why = "; ".join(_why(leaderless))
         lines.append(f"Start no broker before you have seen the plan: {why}.")
+    lines += copy_first(folders_at_risk(removed))
     if dangers:
         groups = alike(dangers)
         first = groups[0][0]
@@ -89,6 +94,10 @@ def do_now(answer: dict[str, Any]) -> list[str]:
         elif holds_no_record(answer):
             how = "call `trace` with the evidence that the events came from: events hold no records"
         lines.append(f"{what}: {how}")
+    if gone:
+        topics = ", ".join(dict.fromkeys(r["topic"] for r in gone))
+        how = "replication-analyzer recover PATH --out FOLDER --deleted-topics"
+        lines.append(f"To take the records of the deleted topic {topics}: {how}")
     if decide:
         what = "The plan, whom to start first" if leaderless else "Whether another is to lead"
         lines.append(f"{what}: replication-analyzer decide PATH")

@@ -33,6 +33,12 @@ CUT_WORDS = {
     "recovery": "while recovering the log",
 }
 START_WORDS = {"retention": "retention", "deletion": "record deletion", "leader": "its leader did"}
+# The same as brokers print it.
+PRINTED_STARTS = {
+    "segment deletion": "retention",
+    "client delete records request": "deletion",
+    "leader offset increment": "leader",
+}
 SUBJECT_WORDS = {
     "acknowledgements": "the producers' acknowledgement log",
     "consumptions": "the consumers' log",
@@ -54,7 +60,7 @@ COPY_WORDS = {
     "part": "a dump of its log",
     "stray": "a stray directory",
     "future": "a directory that was being moved",
-    "failed": "a directory that failed",
+    "failed": "a directory that was renamed to be deleted",
 }
 # Which rule of protocol/rules/ governs a step of that kind, where the kind alone says so.
 RULES = {
@@ -284,9 +290,10 @@ def _high_watermark(fact: ev.HighWatermarkAdvanced, before: State) -> str:
 
 
 def _log_start(fact: ev.LogStartAdvanced, before: State) -> str:
-    why = f" because {START_WORDS[fact.reason]}" if fact.reason == "leader" else ""
-    if fact.reason in ("retention", "deletion"):
-        why = f" by {START_WORDS[fact.reason]}"
+    reason = PRINTED_STARTS.get(fact.reason or "", fact.reason)
+    why = f" because {START_WORDS[reason]}" if reason == "leader" else ""
+    if reason in ("retention", "deletion"):
+        why = f" by {START_WORDS[reason]}"
     return f"broker {fact.replica} removes everything below offset {fact.log_start_offset}{why}"
 
 

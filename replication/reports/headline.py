@@ -5,6 +5,7 @@ contract says so; "at least" wherever the count may be too small.
 """
 
 import re
+from collections import Counter
 from typing import Any
 
 from replication.protocol.histories.assumptions import RECORDS_AS_SEEN
@@ -17,6 +18,7 @@ DECIDING = ("committed_records_survive", "log_matching")
 BY_CLIENTS = ("acknowledged_records_survive", "consumed_records_survive")
 MOST_WORDS = 25
 _MOST_UNSEEN = 2
+_NUMBERS = {2: "two", 3: "three", 4: "four"}
 # How many records are in these states, in this order.
 STATUSES = {
     "lost": "lost",
@@ -113,7 +115,7 @@ def _first_words(answer: dict[str, Any]) -> tuple[str, list[str]]:
         head, clauses, left = damaged
         head, more_left = _fitted(head, "; ", [*clauses, *([_cannot(more)] if more else [])])
         return f"{head[:1].upper()}{head[1:]}", [*left, *more_left]
-    partitions = counted(len(answer["partitions"]), "partition")
+    partitions = _all_partitions(answer)
     if open_questions:
         which = partitions_undecided(answer)
         head = f"CANNOT TELL whether anything is lost in {which:,} of {partitions}"
@@ -250,7 +252,20 @@ def _cannot(partitions: int) -> str:
 
 
 def _partitions(rows: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
-    return {(r["cluster_id"], r["topic"], r["topic_id"], r["partition"]) for r in rows}
+    """The partitions of rows, each once in whatever life of its topic."""
+    return {(r["cluster_id"], r["topic"], r["partition"]) for r in rows}
+
+
+def _all_partitions(answer: dict[str, Any]) -> str:
+    """How many partitions; lives of a topic that was created again are told apart."""
+    lives = Counter((r["cluster_id"], r["topic"], r["partition"]) for r in answer["partitions"])
+    again = [number for number in lives.values() if number > 1]
+    told = counted(len(lives), "partition")
+    if not again:
+        return told
+    if len(lives) == 1:
+        return f"{told}, in {_NUMBERS.get(again[0], again[0])} lives"
+    return f"{told}, {len(again):,} of them in several lives"
 
 
 def _name(row: dict[str, Any]) -> str:
@@ -280,7 +295,7 @@ def _damage(answer: dict[str, Any]) -> tuple[str, list[str], list[str]] | None:
             f"{_count(answer, back)} missing for a while, back now" if back else f"{kinds} violated"
         )
     found = _partitions(damaged)
-    whole = counted(len(answer["partitions"]), "partition")
+    whole = _all_partitions(answer)
     where = f" in {_name(damaged[0]) if len(found) == 1 else f'{len(found):,} of {whole}'}"
     head, left = _fitted(parts[0], ", ", parts[1:], where)
     return f"{head}{where}", [promised] if promised else [], [f"also {part}" for part in left]

@@ -21,6 +21,7 @@ from replication.reports.group_words import groups_html
 from replication.reports.headline import headline
 from replication.reports.inventory_words import inventory_html
 from replication.reports.page_data import PageData, build
+from replication.reports.removed_words import removed_html
 from replication.reports.safe_text import escaped
 from replication.reports.transaction_words import transactions_html
 
@@ -84,6 +85,7 @@ def page(
             page_words.what_happened(
                 data.ranked, answer, page_words.Seen(data.places, data.moments)
             ),
+            removed_html(answer),
             page_words.one_failure_away(data.ranked),
             _overview(data),
             _part("panel.html"),

@@ -27,6 +27,7 @@ from replication.reports.loss_words import (
     loss_text,
 )
 from replication.reports.natural import names, of_partition
+from replication.reports.removed_words import beside_the_headline, removed_text
 from replication.reports.safe_text import plain, plain_values
 from replication.reports.transaction_words import transactions_text
 from replication.reports.undecided_words import seen_of
@@ -46,11 +47,13 @@ def short_text(answer: dict[str, Any]) -> str:
     lines = [f"{headline(answer)}."]
     if more := headline_more(answer):
         lines.append(" ".join(f"{said}." for said in more))
+    lines += beside_the_headline(answer)
     lines += [*_not_read(answer), *_looked_at(answer), ""]
     lines += do_now_text(answer)
     lines += granted_text(answer)
     lines += loss_text(answer)
     lines += _diverged(answer)
+    lines += removed_text(answer)
     lines += _other_violations(answer)
     lines += keep_safe_text(answer)
     lines += groups_text(answer)

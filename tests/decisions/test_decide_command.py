@@ -21,6 +21,7 @@ SCHEMA: dict[str, Any] = json.loads((ROOT / "docs" / "decisions.schema.json").re
 INCIDENTS = ROOT / "tests" / "incidents"
 FORK, HEALTHY = "same_epoch_power_loss__1.1.1", "healthy_rolling_restart__4.3.0"
 GONE, UNPROMISED = "last_replica_standing__4.1.1__elr_off", "acks1_loss__3.9.1"
+ANEW = "not_loss_traps__4.3.0__topic_recreated"
 GONE_WITH_A = frozenset(["directory 1"])
 POINTER = "replication-analyzer decide PATH"
 
@@ -41,6 +42,7 @@ def test_the_schema_is_one() -> None:
         (HEALTHY, {"any_order"}, 0),
         (GONE, {"any_order"}, 1),
         (UNPROMISED, {"any_order"}, 0),
+        (ANEW, {"any_order"}, 0),
     ],
 )
 def test_every_field_is_described(
@@ -53,6 +55,10 @@ def test_every_field_is_described(
     assert wrong == [], "add what is new to docs/decisions.schema.json"
     assert {row["advice"] for row in answer["partitions"]} == advice
     assert found == status
+    # A start deletes what is left of a deleted topic: two folders are named before any start.
+    assert [c["broker"] for c in answer["copy_first"]] == ([1, 2] if incident == ANEW else [])
+    _, text = asked(incident, capsys)
+    assert ("Before any start copy" in text.splitlines()[1]) == (incident == ANEW)
 
 
 def test_who_is_fenced_at_the_end_of_the_metadata_log_is_down(

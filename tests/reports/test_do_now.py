@@ -1,4 +1,4 @@
-"""What somebody is told to do first: at most four lines, and only where something is to be done."""
+"""What somebody is told to do first: a few lines, and only where something is to be done."""
 
 import json
 import shutil
@@ -58,6 +58,23 @@ def test_four_lines_say_what_to_keep_what_is_in_danger_who_has_it_and_where_the_
         "Which copies still have it: replication-analyzer trace PATH --offset t-0:10",
         "The plan, whom to start first: replication-analyzer decide PATH",
     ]
+
+
+def test_what_a_start_deletes_of_a_deleted_topic_is_copied_first() -> None:
+    folder = {
+        "broker": 1,
+        "kind": "deleted",
+        "path": "x-delete",
+        "first_offset": 0,
+        "end_offset": 9,
+    }
+    row = {**PLACE, "why": "topic_deleted", "copies": [folder, {**folder, "kind": "stray"}]}
+    told = do_now({**QUIET, "removed": [row]})
+    assert told[0].startswith("Before any start copy what is left of the deleted topic t: x-delete")
+    assert told[1].endswith("recover PATH --out FOLDER --deleted-topics")
+    # A -stray folder stays; of what no folder has there is nothing to take.
+    assert len(do_now({**QUIET, "removed": [{**row, "copies": row["copies"][1:]}]})) == 1
+    assert do_now({**QUIET, "removed": [{**row, "copies": []}]}) == []
 
 
 def test_a_danger_alone_needs_no_plan_and_no_leader_needs_one() -> None:

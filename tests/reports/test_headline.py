@@ -448,6 +448,23 @@ def test_topics_of_one_name_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
+    ("lives", "said"),
+    [
+        (["a"], "1 partition"),
+        (["a", "b"], "1 partition, in two lives"),
+        (["a", "b", "c"], "1 partition, in three lives"),
+    ],
+)
+def test_lives_of_a_topic_are_counted_apart_from_partitions(lives: list[str], said: str) -> None:
+    made = answer(verdict("log_matching", "HOLDS"))
+    made["partitions"] = [{**PLACE, "topic_id": life} for life in lives]
+    assert headline(made) == f"Nothing lost, nothing diverged in {said}"
+    made["partitions"].append({**PLACE, "topic": "u"})
+    more = ", 1 of them in several lives" if len(lives) > 1 else ""
+    assert headline(made) == f"Nothing lost, nothing diverged in 2 partitions{more}"
+
+
+@pytest.mark.parametrize(
     ("contract", "kind", "ordered"),
     [
         ("broken", "unclean", True),

@@ -258,6 +258,7 @@ def _partition(
         unpacked=cluster.unpacked,
         unsure_lines=known.unsure.get((topic, number), {}) | known.unsure.get(None, {}),
         damaged_lines=known.damaged,
+        lifetimes=known.incarnations.of(topic),
     )
 
 

@@ -13,6 +13,7 @@ from replication.evidence.joining.copies import (
 from replication.evidence.joining.payload_ids import Naming
 from replication.evidence.joining.registrations import Recorded, SettledTerm
 from replication.evidence.joining.settings_in_time import InForce
+from replication.evidence.joining.topic_lives import Lifetime
 from replication.protocol.ground import events as ev
 
 
@@ -39,7 +40,7 @@ class PartitionEvidence:
     printed: what brokers printed of the topic's own where there are none. settled_below: the leader
     epoch before which a stream has forgotten what lines told (shipping/settled.py): that none is
     left shows nothing. settled_term: what it knows of that epoch, in whose middle more may be
-    forgotten.
+    forgotten. lifetimes: all topics that had the name, oldest first.
     """
 
     cluster_id: str
@@ -86,6 +87,7 @@ class PartitionEvidence:
     silent: dict[int, str] = field(default_factory=dict)
     settled_below: int = 0
     settled_term: SettledTerm | None = None
+    lifetimes: list[Lifetime] = field(default_factory=list)
 
     def shown(self, text: str) -> str:
         """The text with places in archives as the user knows them."""

@@ -26,6 +26,7 @@ from replication.protocol.judgement.invariants import (
     single_leader_per_epoch,
     version_conformance,
 )
+from replication.protocol.judgement.lawful_removals import lawful_removals
 from replication.protocol.judgement.loss import Loss
 from replication.protocol.judgement.missed_epochs import missed_epochs
 from replication.protocol.judgement.older_copies import older_copies
@@ -60,6 +61,7 @@ class PartitionAnswer:
     at_risk: list[dict[str, Any]]
     past_risks: list[dict[str, Any]]
     loss_details: list[dict[str, Any]] = field(default_factory=list)
+    removed: list[dict[str, Any]] = field(default_factory=list)
 
 
 def answer(state: State, *, strict: bool = False) -> PartitionAnswer:
@@ -96,6 +98,7 @@ def answer(state: State, *, strict: bool = False) -> PartitionAnswer:
             for run in risk.runs
         ],
         [_loss_details(state, identity, x) for x in view.losses],
+        [{**_identity(state), **asdict(x)} for x in lawful_removals(view)],
     )
 
 

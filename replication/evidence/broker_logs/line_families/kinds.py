@@ -175,7 +175,7 @@ FIELDS: dict[str, KindFields] = {
     "replica_removed_from_isr": _kind("replica"),
     "role_change_started": _kind(kept="role"),
     "segment_recovered": _kind(kept="segment"),
-    "segments_deleted": _kind("reason", kept="base_offsets"),
+    "segments_deleted": _kind("reason", "base_offsets limit"),
     "server_started": _kind(),
     "server_starting": _kind(),
     "server_state_changed": _kind("state"),

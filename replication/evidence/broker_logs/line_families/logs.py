@@ -257,10 +257,12 @@ _TIERED_COPIED = LineFamily(
 
 _BASE_OFFSET = re.compile(r"baseOffset=(\d+)|LogSegment\((\d+)")
 _LISTED_OFFSETS = re.compile(r"base offsets? \[([\d,]*)\]")
+_LIMIT = re.compile(r"retention (?:time|size) (\d+)(?:ms)? breach")
 
 
 def _segments_deleted(match: re.Match[str]) -> list[Found]:
-    """`reason` is one of retention_time, retention_size, log_start_offset, truncation, other."""
+    """`reason` is one of retention_time, retention_size, log_start_offset, truncation, other;
+    `limit` the retention.ms or retention.bytes that the segments were beyond."""
     found = found_by_groups(match)
     rest = found.fields.pop("rest")
     listed = _LISTED_OFFSETS.search(rest)
@@ -276,6 +278,9 @@ def _segments_deleted(match: re.Match[str]) -> list[Found]:
     )
     found.fields["reason"] = next((code for words, code in reasons if words in rest), "other")
     found.fields["base_offsets"] = bases
+    limit = _LIMIT.search(rest)
+    if limit:
+        found.fields["limit"] = int(limit[1])
     return [found]
 
 
@@ -294,6 +299,7 @@ _SEGMENTS_DELETED = LineFamily(
             "largestRecordTimestamp=1795188181385) due to log retention time 4000ms breach based on "
             "the largest record timestamp in the segment",
             topic="t", partition=0, directory=DIRECTORY, reason="retention_time", base_offsets=(0,),
+            limit=4000,
         ),
         example(
             "[UnifiedLog partition=s-0, dir=/var/lib/kafka/b1] Deleting segments due to log start "
@@ -335,6 +341,7 @@ _DELETABLE_FOUND = LineFamily(
             "[Log partition=t-0, dir=/var/lib/kafka/b1] Found deletable segments with base offsets "
             "[0,5] due to retention time 604800000ms breach",
             topic="t", partition=0, directory=DIRECTORY, reason="retention_time", base_offsets=(0, 5),
+            limit=604800000,
         ),
     ),
 )  # fmt: skip
