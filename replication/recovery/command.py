@@ -4,13 +4,14 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from replication import progress
 from replication.evidence.importer import Import
 from replication.protocol.judgement.bounded import FoldedPartition
+from replication.recovery.deleted_topics import rows_of_deleted_topics
 from replication.recovery.finding import (
     ABORTED,
     CONTROL,
@@ -31,6 +32,7 @@ from replication.recovery.folder import (
 from replication.recovery.gathering import Recovery, Sinks, gather
 from replication.recovery.groups.affected_groups import GROUPS, group_names
 from replication.recovery.groups.affected_transactions import TRANSACTIONS
+from replication.recovery.ledger_rows import WITH_TOPIC
 from replication.recovery.produce_command import FAILED
 from replication.recovery.rows_out import KEYS, RECORDS
 from replication.recovery.sightings import CUT
@@ -39,6 +41,7 @@ from replication.reports.do_now import no_keys
 from replication.reports.event_words import offset_range
 from replication.reports.headline import undecided
 from replication.reports.inventory_words import counted
+from replication.reports.removed_words import NO_LOSS, of_deleted_topics, with_topic
 from replication.reports.safe_text import plain
 from replication.reports.without_a_trace import caveat
 from replication.reports.words import as_called, with_paths
@@ -63,6 +66,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="a new or empty folder for the records, the keys, and what could not be had",
     )
+    command.add_argument(
+        "--deleted-topics",
+        action="store_true",
+        help="also the records that went with a deleted topic, from its -delete and -stray folders "
+        "and older copies: they are no losses by Kafka's rules",
+    )
 
 
 def run(
@@ -81,7 +90,8 @@ def run(
     """
     folder = prepared(options.out, options.paths)
     progress.doing("looking for the records")
-    result = recover(imported, folded, answer, folder, began)
+    deleted = rows_of_deleted_topics(folded) if options.deleted_topics else []
+    result = recover(imported, folded, answer, folder, began, deleted)
     text = summary_text(result, answer, folder)
     print(with_paths(text, as_called(options)), end="")
     for note in result.notes:
@@ -103,8 +113,9 @@ def recover(
     answer: dict[str, Any],
     folder: Path,
     began: int,
+    deleted: Sequence[dict[str, Any]] = (),
 ) -> Recovery:
-    """Writes what can be had to the folder, and tells what came of it.
+    """Writes what can be had to the folder, and tells what came of it. deleted: as `gather`.
 
     Raises NotUsable where evidence was changed since `began`; then nothing is written.
     """
@@ -116,7 +127,7 @@ def recover(
         Table(folder, TABLES[4], TRANSACTIONS) as transactions,
     ):
         sinks = Sinks(records, keys, groups, transactions, unpromised)
-        result = gather(imported, folded, answer["losses"], sinks)
+        result = gather(imported, folded, answer["losses"], sinks, deleted)
         unchanged_since(began, result.sources, imported.collection.unpacked.into)
     lines = "".join(json.dumps(m, separators=(",", ":")) + "\n" for m in result.missing)
     write_text(folder / "not_recovered.jsonl", lines)
@@ -126,6 +137,7 @@ def recover(
 
 def _summary(result: Recovery) -> dict[str, Any]:
     return {
+        "deleted_topics": {outcome: result.of_deleted[outcome] for outcome in OUTCOMES},
         "offsets": {outcome: result.became[outcome] for outcome in OUTCOMES},
         "held_back": dict(sorted(result.why_held_back.items())),
         "records_written": result.records,
@@ -144,14 +156,17 @@ def summary_text(result: Recovery, answer: dict[str, Any], folder: Path) -> str:
 
 
 def _lines(result: Recovery, answer: dict[str, Any], folder: Path) -> Iterator[str]:
-    became = result.became
-    total = sum(became.values())
-    if not total:
-        yield "The loss ledger names no record that is not back: there is nothing to recover."
-        yield from caveat(answer)
+    became, deleted = result.became, result.of_deleted
+    of_ledger = sum(became.values()) - sum(deleted.values())
+    if of_ledger:
+        had = became[RECOVERED] - deleted[RECOVERED]
+        whose = counted(of_ledger, "offset")
+        yield f"{had} of {whose} that the loss ledger names are in {folder}."
     else:
-        whose = counted(total, "offset")
-        yield f"{became[RECOVERED]} of {whose} that the loss ledger names are in {folder}."
+        rest = "" if deleted else ": there is nothing to recover"
+        yield f"The loss ledger names no record that is not back{rest}."
+        yield from caveat(answer)
+    yield from _of_deleted_topics(deleted, answer, folder)
     for p in result.partitions:
         told = ", ".join(f"{p[o]} {WORDS[o]}" for o in OUTCOMES if p[o])
         yield f"  {p['topic']}-{p['partition']}: {told}"
@@ -182,6 +197,26 @@ def _lines(result: Recovery, answer: dict[str, Any], folder: Path) -> Iterator[s
         )
     if total:
         yield from caveat(answer)
+
+
+def _of_deleted_topics(
+    deleted: Counter[str], answer: dict[str, Any], folder: Path
+) -> Iterator[str]:
+    """What was had of topics that were deleted, or that it can be had."""
+    if deleted:
+        whose = counted(sum(deleted.values()), "offset")
+        yield (
+            f"{deleted[RECOVERED]} of {whose} that went with a deleted topic, {NO_LOSS}, are in "
+            f"{folder}. Each has the status {WITH_TOPIC} and the old topic's id there; produced "
+            "again they go to the topic that has the name now, or to that of --to-topic."
+        )
+        return
+    for same in of_deleted_topics(answer.get("removed", ())):
+        if any(row["copies"] for row in same):
+            yield (
+                f"{with_topic(same)} Copies still have records of it: "
+                "replication-analyzer recover PATH --out FOLDER --deleted-topics takes them."
+            )
 
 
 def _under_leaders(result: Recovery) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Every lost record that a copy holds, the keys to send again, and who was hurt: row by row."""
 
 from collections import Counter
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from replication.recovery.copies_at_hand import copies_at_hand, files_of, with_r
 from replication.recovery.finding import NOT_HAD, OUTCOMES, Search
 from replication.recovery.groups.affected_groups import read_groups
 from replication.recovery.groups.affected_transactions import affected_transactions
-from replication.recovery.ledger_rows import Ranges, Rows, rows_by_partition
+from replication.recovery.ledger_rows import WITH_TOPIC, Ranges, Rows, rows_by_partition
 from replication.recovery.moments import last_leader, log_of
 from replication.recovery.newest_values import Newest
 from replication.recovery.rows_out import key_rows, record_row
@@ -55,13 +56,15 @@ class Sinks:
 
 @dataclass(slots=True)
 class Recovery:
-    """What came of it, counted by offsets of the ledger. missing: ranges that no copy gave.
+    """What came of it, counted by offsets of the ledger; of_deleted: of these, those that are not
+    the ledger's but went with a deleted topic. missing: ranges that no copy gave.
     without_key: (client, when it was told) of what no key is known of. unpromised: rows of
     UNPROMISED. sources: the files that records were looked for in."""
 
     partitions: list[dict[str, Any]] = field(default_factory=list)
     missing: list[dict[str, Any]] = field(default_factory=list)
     became: Counter[str] = field(default_factory=Counter)
+    of_deleted: Counter[str] = field(default_factory=Counter)
     why_held_back: Counter[str] = field(default_factory=Counter)
     records: int = 0
     keys: int = 0
@@ -79,12 +82,14 @@ def gather(
     folded: list[FoldedPartition],
     losses: list[dict[str, Any]],
     sinks: Sinks,
+    deleted: Sequence[dict[str, Any]] = (),
 ) -> Recovery:
-    """Fills the sinks, and tells what came of it. losses: the loss ledger."""
+    """Fills the sinks, and tells what came of it. losses: the loss ledger; deleted: rows of records
+    that went with their topics, if these are wanted."""
     result = Recovery()
     at_hand = {(p.cluster_id, p.topic, p.topic_id, p.partition): p for p in imported.partitions}
     states = {f.identity: f for f in folded}
-    wanted = rows_by_partition(losses)
+    wanted = rows_by_partition([*losses, *deleted])
     for identity in progress.steps(list(wanted), "partitions searched"):
         rows, evidence = wanted[identity], at_hand.get(identity)
         events: list[Event] = []
@@ -96,12 +101,13 @@ def gather(
         else:
             folded_here = states[identity]
             events, searched, had_by = _search(imported, evidence, rows, folded_here, sinks, result)
-            under = _under(folded_here, rows, had_by)
+            if not folded_here.state.settings.deleted:
+                under = _under(folded_here, rows, had_by)
         _take(result, identity, rows, events, searched, under)
     groups = read_groups(imported, folded, losses)
     result.groups = groups.affected
     result.groups_are_known = bool(groups.logs)
-    if wanted and not groups.logs:
+    if losses and wanted and not groups.logs:
         result.notes.append(
             "which consumer groups were hurt is not known: "
             f"no copy of {GROUP_TOPIC} was handed over"
@@ -131,13 +137,14 @@ def _search(
     events = list(identified(partition, imported.trace_id, imported.generation, imported.incident))
     told = ClientsTold(partition, rows)
     facts = [e.fact for e in events]
-    leader = last_leader(folded)
+    leader, is_deleted = last_leader(folded), bool(folded.state.settings.deleted)
 
     def search_for(wanted: Rows) -> Search:
         return Search(
             Reader(copies_at_hand(imported, partition)),
             wanted,
-            log_of(folded.state, leader) or [],
+            # Of a deleted topic no log counts: what its copies hold is gone.
+            [] if is_deleted else log_of(folded.state, leader) or [],
             Ranges(
                 (f.first_offset, f.end_offset, f)
                 for f in facts
@@ -148,7 +155,7 @@ def _search(
     search = search_for(rows)
     led = None if leader is None else latest(partition.copies).get(leader)
     policy = folded.state.settings.cleanup_policy
-    compacted = "compact" in (policy or "")
+    compacted = "compact" in (policy or "") and not is_deleted
     search.may_compact = compacted or policy is None
     if compacted and led is None:
         result.notes.append(
@@ -178,7 +185,7 @@ def _search(
                     sinks.keys.add(key)
                     if key["payload_id"] is None:
                         result.without_key.append((key["client"], key["acknowledged_at"]))
-    if sinks.unpromised is not None:
+    if sinks.unpromised is not None and not is_deleted:
         log, state, may_compact = search.leader_spans, folded.state, search.may_compact
         for sent in unpromised(partition, led, log, rows, state, may_compact=may_compact):
             sinks.unpromised.add(sent)
@@ -242,5 +249,7 @@ def _take(
                 }
             )
     result.became.update(became)
+    if any(row.status == WITH_TOPIC for row in rows.all):
+        result.of_deleted.update(became)
     counts = {outcome: became[outcome] for outcome in OUTCOMES}
     result.partitions.append({**named, **counts, **under})

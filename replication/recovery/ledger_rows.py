@@ -11,6 +11,8 @@ from replication.protocol.judgement.bounded import Identity
 Item = TypeVar("Item")
 # What is back on a later leader needs nobody to bring it.
 NOT_BACK = ("lost", "recoverable", "undetermined")
+# The status of rows that are no losses: their topic was deleted.
+WITH_TOPIC = "topic_deleted"
 
 
 @dataclass(slots=True, eq=False)
@@ -97,7 +99,7 @@ def rows_by_partition(losses: list[dict[str, Any]]) -> dict[Identity, Rows]:
     """The ledger's rows of what is not back, by topic partition."""
     found: dict[Identity, list[Row]] = {}
     for loss in losses:
-        if loss["status"] in NOT_BACK:
+        if loss["status"] in (*NOT_BACK, WITH_TOPIC):
             where = (loss["topic"], loss["topic_id"] or "", loss["partition"])
             found.setdefault((loss["cluster_id"] or "", *where), []).append(_row_of(loss))
     return {identity: Rows(rows) for identity, rows in sorted(found.items())}

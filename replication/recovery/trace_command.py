@@ -20,14 +20,16 @@ from replication.recovery.groups.affected_groups import (
 )
 from replication.recovery.groups.command import NO_LOGS
 from replication.recovery.ledger_rows import NOT_BACK
-from replication.recovery.sightings import ACKNOWLEDGED, CONSUMED
+from replication.recovery.moments import last_leader
+from replication.recovery.sightings import ACKNOWLEDGED, CONSUMED, REMOVED
 from replication.recovery.tracing import Asked, Traced, traced
 from replication.reports.inventory_words import counted
+from replication.reports.removed_words import why_gone
 from replication.reports.safe_text import plain, plain_json
 from replication.reports.vocabulary import CAUSE_WORDS, TIER_WORDS
 
 FOUND, NOT_FOUND = 0, 1
-MOST_STORIES, MOST_SHOWN = 20, 80
+MOST_STORIES, MOST_SHOWN, MOST_KNOWN = 20, 80, 10
 _PLACES = "t-0:17"
 UNSURE = "A line with (?) may be of another record that was at the same offset."
 
@@ -119,7 +121,7 @@ def run(
     if options.format == "json":
         print(plain_json(json.dumps({"records": stories}, indent=1)))
     else:
-        for line in text(stories) if stories else nothing_found(imported, wanted):
+        for line in text(stories) if stories else nothing_found(imported, folded, answer, wanted):
             print(plain(line))
     return FOUND if stories else NOT_FOUND
 
@@ -165,7 +167,9 @@ def _add_groups(
         ]
 
 
-def nothing_found(imported: Import, wanted: Asked) -> Iterator[str]:
+def nothing_found(
+    imported: Import, folded: list[FoldedPartition], answer: dict[str, Any], wanted: Asked
+) -> Iterator[str]:
     """That there is no such record, and what would show it, as far as that was not handed over."""
     if imported.collection.event_dumps:
         yield (
@@ -173,6 +177,11 @@ def nothing_found(imported: Import, wanted: Asked) -> Iterator[str]:
             "the evidence that the events were imported from (log directories and the like)."
         )
         if not imported.partitions:
+            return
+    if wanted.where is not None:
+        said = list(_of_place(folded, answer["removed"], *wanted.where))
+        if said:
+            yield from said
             return
     searched = counted(len(imported.partitions), "partition")
     yield f"No such record in this evidence ({searched} looked through)."
@@ -199,6 +208,41 @@ def nothing_found(imported: Import, wanted: Asked) -> Iterator[str]:
         yield "Digests and dumps without payloads show no keys: hand over the log directories."
 
 
+def _of_place(
+    folded: list[FoldedPartition],
+    removed: list[dict[str, Any]],
+    topic: str,
+    number: int,
+    offset: int,
+) -> Iterator[str]:
+    """That there is no such partition, that its log ends below the offset, or that what was there
+    is removed."""
+    lives = [f for f in folded if (f.identity[1], f.identity[3]) == (topic, number)]
+    if not lives:
+        known = dict.fromkeys(f"{f.identity[1]}-{f.identity[3]}" for f in folded)
+        more = f" and {len(known) - MOST_KNOWN} more" if len(known) > MOST_KNOWN else ""
+        told = ", ".join(list(known)[:MOST_KNOWN])
+        yield f"No {topic}-{number} in this evidence; known: {told}{more}."
+        return
+    for row in removed:
+        here = (row["topic"], row["partition"]) == (topic, number)
+        if here and row["first_offset"] <= offset < row["end_offset"]:
+            yield f"{topic}-{number} offset {offset}: {why_gone(row, offset)}."
+    ends = {
+        n: r.log.log_end_offset
+        for n, r in lives[-1].state.replicas.items()
+        if len(lives) == 1 and lives[-1].state.log_is_known(r)
+    }
+    if ends and offset >= max(ends.values()):
+        leader = last_leader(lives[-1])
+        whose = leader if leader in ends else max(ends, key=lambda n: ends[n])
+        role = " (the leader)" if whose == leader else ""
+        yield (
+            f"No such record in this evidence: the log of {topic}-{number} ends at "
+            f"{ends[whose]} on broker {whose}{role}, below offset {offset}."
+        )
+
+
 def text(stories: list[dict[str, Any]]) -> Iterator[str]:
     """The stories for people, the lost first: whole while they are few, else a line for each."""
     if len(stories) > 1:
@@ -216,7 +260,9 @@ def text(stories: list[dict[str, Any]]) -> Iterator[str]:
 
 def is_unsure(story: dict[str, Any]) -> bool:
     """Whether a line of it may be of another record."""
-    return any(not told["certain"] for told in story["moments"])
+    shown = [told for told in story["moments"] if told["what"] != REMOVED]
+    removals = [told for told in story["moments"] if told["what"] == REMOVED]
+    return any(not told["certain"] for told in shown + removals * (len(removals) == 1))
 
 
 def headline(story: dict[str, Any]) -> str:
@@ -234,6 +280,8 @@ def _became(story: dict[str, Any]) -> str:
         cause = CAUSE_WORDS.get(loss["cause"], loss["cause"])
         tier = TIER_WORDS.get(loss["tier"], loss["tier"])
         return f"{loss['status'].upper()}, {tier}; cause: {cause} (finding {loss['finding_id']})"
+    if story["removed"] is not None:
+        return why_gone(story["removed"], story["offset"])
     if leader["holds_it"]:
         return f"in the leader's log (broker {leader['broker']})"
     if leader["holds_it"] is False:
@@ -296,17 +344,34 @@ def _in_order(story: dict[str, Any]) -> Iterator[str]:
         ACKNOWLEDGED: [c for c in story["clients"] if c["what"] != "consumed"],
         CONSUMED: [c for c in story["clients"] if c["what"] == "consumed"],
     }
+    removals = [told for told in story["moments"] if told["what"] == REMOVED]
     for told in story["moments"]:
+        if told["what"] == REMOVED and told is not removals[0]:
+            continue
         if told["what"] in waiting and waiting[told["what"]]:
             yield from (f"  {_of_client(line)}" for line in waiting[told["what"]])
             waiting[told["what"]] = []
         elif told["what"] not in waiting:
             place = "" if told["path"] is None else f"  [{told['path']}{_line(told)}]"
-            sure = "" if told["certain"] else " (?)"
+            of_many = len(removals) > 1 and told is removals[0]
+            sure = "" if told["certain"] or of_many else " (?)"
             when = told["observed_at"] or "at a time not known"
             yield f"  {when}  {told['told']}{sure}{place}"
+            if of_many:
+                yield f"    {_later(removals)}"
     for lines in waiting.values():
         yield from (f"  {_of_client(line)}" for line in lines)
+
+
+def _later(removals: list[dict[str, Any]]) -> str:
+    """What further lines say of records that are removed from the log's start, in one."""
+    last = removals[-1]
+    until = "" if last["observed_at"] is None else f" until {last['observed_at']}"
+    more = counted(len(removals) - 1, "more such line")
+    who = sorted({told["replica"] for told in removals if told["replica"] is not None})
+    return (
+        f"{more}, of broker{'s' * (len(who) > 1)} {', '.join(map(str, who))}{until}: {last['told']}"
+    )
 
 
 def _of_client(line: dict[str, Any]) -> str:

@@ -22,6 +22,7 @@ from replication.protocol.folding import fold
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.model import moment
 from replication.protocol.judgement.bounded import FoldedPartition
+from replication.protocol.judgement.lawful_removals import LOG_START, TOPIC_DELETED
 from replication.recovery import transactions as tx
 from replication.recovery.candidates import Candidate, Reader, add, alike
 from replication.recovery.copies_at_hand import (
@@ -104,6 +105,7 @@ class _Partition:
     reader: Reader
     losses: list[dict[str, Any]]
     unknown: list[dict[str, Any]]
+    removed: list[dict[str, Any]]
     whose: WhoseLines
     newest: Newest | None = None
 
@@ -140,6 +142,7 @@ def traced(
                     for v in _of(identity, answer["verdicts"])
                     if v["verdict"] == "UNKNOWN" and v["invariant"] in DECIDING
                 ],
+                _of(identity, answer.get("removed", ())),
                 WhoseLines(partition),
             ),
             asked,
@@ -323,6 +326,8 @@ def _story(partition: _Partition, told: _Told, here: Sequence[Candidate]) -> dic
     """One record; here: all whose bytes copies have at the offset."""
     target, candidate, losses = told
     evidence, offset = partition.evidence, target.offset
+    leader = _at_leader(partition, target, candidate)
+    removed = next((r for r in partition.removed if is_removed_by(r, offset, leader)), None)
     return {
         "cluster_id": evidence.cluster_id or None,
         "topic": evidence.topic,
@@ -334,13 +339,22 @@ def _story(partition: _Partition, told: _Told, here: Sequence[Candidate]) -> dic
         "places": [] if candidate is None else list(_places(partition, candidate)),
         "clients": list(_lines(partition, offset, candidate, here)),
         "moments": target.moments,
-        "leader": _at_leader(partition, target, candidate),
+        "leader": leader,
+        "removed": None if losses else removed,
         "losses": [{name: loss[name] for name in LOSS_FIELDS} for loss in losses],
         "not_known": [
             {"invariant": v["invariant"], "reason": v["reason"], "settled_by": v["settled_by"]}
             for v in partition.unknown
         ],
     }
+
+
+def is_removed_by(row: dict[str, Any], offset: int, leader: dict[str, Any]) -> bool:
+    """Whether a row of `removed` is of a record that the leader's log does not have."""
+    if row["why"] == TOPIC_DELETED:
+        return True
+    within = bool(row["first_offset"] <= offset < row["end_offset"])
+    return within and (row["why"] == LOG_START or leader["has"] == "no record")
 
 
 def _places(partition: _Partition, candidate: Candidate) -> Iterator[dict[str, Any]]:

@@ -321,6 +321,29 @@ def test_a_captured_loss_comes_back_whole(tmp_path: Path) -> None:
     assert any("which consumer groups were hurt is not known" in n for n in summary["notes"])
 
 
+def test_what_went_with_a_deleted_topic_is_taken_where_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the clients' log of the first life, against the bytes in its folders."""
+    evidence = INCIDENTS / "not_loss_traps__4.3.0__topic_recreated"
+    assert main(["recover", str(evidence), "--out", str(tmp_path / "without")]) == 0
+    assert "--deleted-topics takes them" in capsys.readouterr().out
+    assert lines_of(tmp_path / "without" / "records.jsonl") == []
+    out = tmp_path / "out"
+    assert main(["recover", str(evidence), "--out", str(out), "--deleted-topics"]) == 0
+    old = "vtpakRnaS-GLWtebB6vJfw"
+    acked = [a for a in lines_of(evidence / "acks.jsonl") if a["topic_id"] == old]
+    rows = lines_of(out / "records.jsonl")
+    assert [(r["offset"], r["key"]) for r in rows] == [
+        (a["offset"], a["payload_id"]) for a in acked
+    ]
+    told = {(r["topic_id"], r["tier"], r["status"], r["held_back"]) for r in rows}
+    assert told == {(old, "acknowledged_by_isr", "topic_deleted", None)}
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["deleted_topics"]["recovered"] == summary["offsets"]["recovered"] == len(acked)
+    assert "These records are missing if" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("incident", each_incident(("same_epoch_power_loss__1.1.1",)))
 def test_of_every_capture_the_acknowledged_records_come_back_or_are_nowhere(
     incident: str, tmp_path: Path

@@ -146,6 +146,36 @@ def test_a_call_that_names_no_record_is_refused(
     assert capsys.readouterr().err.startswith("replication-analyzer trace: ")
 
 
+RETENTION, ANEW = (f"not_loss_traps__4.3.0__{of}" for of in ("retention", "topic_recreated"))
+
+
+@pytest.mark.parametrize(
+    ("incident", "words", "status", "said"),
+    [
+        (RETENTION, ["p0-000000"], 0,
+         "removed by retention (time: retention.ms=4000) from 2026-11-20T15:23:05.774Z to "
+         "2026-11-20T15:23:14.770Z, 8 times; the log begins at 40"),
+        (RETENTION, ["--offset", "s-0:3"], 0, "removed by retention (size: retention.bytes=1200)"),
+        (ANEW, ["p0-000000"], 0,
+         "its topic (id vtpakRnaS-GLWtebB6vJfw) was deleted at 2026-11-20T15:24:39.868Z and "
+         "created again (id sZtIScbXSGqFqaFl-eH1GQ); no loss by Kafka's rules"),
+        (ANEW, ["p0-000020"], 0, "in the leader's log"),
+        (ANEW, ["--offset", "t-7:3"], 1, "No t-7 in this evidence; known: t-0."),
+        (RETENTION, ["--offset", "t-0:999"], 1, "ends at 45 on broker "),
+    ],
+)  # fmt: skip
+def test_what_was_removed_by_kafkas_rules_is_said_and_what_never_was(
+    incident: str, words: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["trace", str(INCIDENTS / incident), *words]) == status
+    out = capsys.readouterr().out
+    assert said in out.splitlines()[0]
+    assert "not known" not in out.splitlines()[0]
+    # Many lines of one cause are one, and a folder that waits to be deleted is no broken disk.
+    assert sum("removes everything" in line for line in out.splitlines()) <= 2
+    assert "failed" not in out
+
+
 @pytest.mark.parametrize(
     ("key", "cut", "status"), [("k3", False, 2), ("k3", True, 2), ("no", True, 1)]
 )
