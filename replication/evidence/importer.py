@@ -32,7 +32,7 @@ Identity = tuple[str, str, str, int]
 class Import:
     """The outcome of an import. partitions: joined, but for the last step of each. late_notes: of
     each partition by its index, once its events have been read; empty: the batches without a record
-    of each partition by its identity, likewise; removals: what is told of lawful ones. files: by
+    of each partition by its identity, likewise; removals: what is known of lawful ones. files: by
     cluster the files that name none and are its."""
 
     collection: Collection

@@ -31,7 +31,7 @@ class ToldRemovals:
     copies: list[dict[str, Any]] = field(default_factory=list)
 
     def added_to(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A row of the answer's `removed`, with what is told of it."""
+        """A row of the answer's `removed`, with what lines and copies add to it."""
         first, end = row["first_offset"], row["end_offset"]
         at_start, with_topic = row["why"] == LOG_START, row["why"] == TOPIC_DELETED
         return {
@@ -48,7 +48,7 @@ _OF_DELETION = ("deleted_at", "next_topic_id", "next_created_at", "broker", "pat
 
 
 def told_removals(partition: PartitionEvidence) -> ToldRemovals:
-    """What is told of a finished partition."""
+    """What a finished partition's lines and copies add."""
     facts = [(broker, fact) for broker, lines in partition.lines.items() for fact in lines]
     facts.sort(key=lambda each: (each[1].at is None, each[1].at or 0))
     return ToldRemovals(

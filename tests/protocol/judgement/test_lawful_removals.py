@@ -1,10 +1,13 @@
 """What went by Kafka's rules is counted, and what the ledger names is not among it."""
 
+from dataclasses import astuple
+
 import pytest
 
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
-from replication.protocol.judgement.judge import answer
+from replication.protocol.judgement.lawful_removals import lawful_removals
+from replication.protocol.judgement.view import view_of
 from tests.protocol.judgement.told import copy, given, told
 
 COMPACT = ev.PartitionDescribed(cleanup_policy="compact")
@@ -37,11 +40,11 @@ def begins_at(start: int, *spans: Span) -> ev.Fact:
     ],
 )  # fmt: skip
 def test_what_was_removed(facts: list[ev.Fact], removed: list[tuple[object, ...]]) -> None:
-    rows = answer(told([*given(), LEADS, *facts])).removed
-    names = ("why", "first_offset", "end_offset", "acknowledged", "seen")
-    assert [tuple(row[name] for name in names) for row in rows] == removed
+    rows = lawful_removals(view_of(told([*given(), LEADS, *facts])))
+    assert [astuple(row) for row in rows] == removed
 
 
 def test_without_an_acknowledgement_log_none_is_counted() -> None:
-    (row,) = answer(told([*given(acks=False), LEADS, copy(1, (0, 9, 0, 0)), begins_at(4)])).removed
-    assert (row["acknowledged"], row["seen"]) == (None, 4)
+    state = told([*given(acks=False), LEADS, copy(1, (0, 9, 0, 0)), begins_at(4)])
+    (row,) = lawful_removals(view_of(state))
+    assert (row.acknowledged, row.seen) == (None, 4)
