@@ -195,7 +195,7 @@ def _lines(result: Recovery, answer: dict[str, Any], folder: Path) -> Iterator[s
             f"More may be lost than the ledger names in {', '.join(unknown[:5])}{more}: "
             "`diagnose` does not decide all of it there, and says what would settle it."
         )
-    if total:
+    if became:
         yield from caveat(answer)
 
 

@@ -19,7 +19,8 @@ def candidate(replica: int, *ranges: tuple[int, int | None]) -> dict[str, Any]:
 def row(partition: int, advice: str, *candidates: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "topic": "t", "partition": partition, "advice": advice, "replica": 1, "rivals": [],
-        "candidates": [*candidates], "not_yet": [], "steps": [], "nobody_leads_without": [], **more,
+        "candidates": [*candidates], "not_yet": [], "steps": [], "nobody_leads_without": [],
+        "log_ends": [], **more,
     }  # fmt: skip
 
 

@@ -178,7 +178,7 @@ def test_records_of_other_epochs_and_offsets_stay_out(tmp_path: Path) -> None:
     rows = row(5, first=4), row(9, first=6, leader_epoch=1)
     result = recover_rows(evidence, tmp_path / "out", *rows)
     asked = "Without a key, 2 lost records: the acknowledgement log names no keys; ask client p"
-    assert asked in summary_text(result, {"verdicts": []}, tmp_path)
+    assert asked in summary_text(result, {"verdicts": [], "partitions": []}, tmp_path)
     assert had(tmp_path / "out") == [(4, "v1", None), (6, "w1", None)]
     assert not_had(tmp_path / "out") == [(7, 9, NO_COPY)]
 

@@ -9,6 +9,7 @@ from replication.evidence.broker_logs.line_families import FAMILIES
 from replication.evidence.broker_logs.line_families.kinds import FATAL_KINDS
 from replication.evidence.collecting.broker_text_log import read_log
 from replication.evidence.joining.cluster_facts import facts_of
+from replication.evidence.joining.ended_brokers import ended
 from replication.evidence.joining.one_cluster import ClusterEvidence
 from replication.evidence.metadata_log.history import BrokerChange
 from replication.evidence.unreadable import Unreadable
@@ -106,5 +107,4 @@ def test_after_a_fatal_line_a_broker_is_down_until_it_starts(
     unread: list[Unreadable] = []
     log = read_log(path, read_broker_log(path), None, unread)
     assert unread == []
-    facts, _ = facts_of(ClusterEvidence("c", logs=(log,)), "2.3.1")
-    assert facts.ended == ({broker} if is_down else set())
+    assert ended(ClusterEvidence("c", logs=(log,))) == ({broker} if is_down else set())
