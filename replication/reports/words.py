@@ -206,8 +206,9 @@ def _not_read(answer: dict[str, Any]) -> list[str]:
     told = (cut or [*first_of.values()])[0]
     more = f" (and places in {counted(len(first_of) - 1, 'file')} more, below)"
     whole = " Hand over the whole file." if cut else ""
+    reason = told["reason"].rstrip(".")
     return [
-        f"Not all of the evidence was read: {told['path']} ({told['where']}): {told['reason']}"
+        f"Not all of the evidence was read: {told['path']} ({told['where']}): {reason}"
         f"{more if len(first_of) > 1 else ''}. The answer is about the rest.{whole}"
     ]
 

@@ -17,6 +17,11 @@ from replication.spark.tables import Store, Writer
 TABLE = "quarantine"
 # So many reasons are said on a micro-batch's line.
 MOST = 3
+# Said where no row at all fits: most likely the files are something else.
+NO_EVENTS = (
+    " None of them is an event: brokers' logs, log directories and what Kafka's tools print become "
+    "events by `replication-analyzer import PATH --out FOLDER`."
+)
 # What an entry tells by itself.
 ENTRY = ("reason_code", "reason", "raw", "rows", "origin", "origin_line", "origin_offset")
 
@@ -106,6 +111,11 @@ def write(
     store.append(TABLE, told(rows, writer, micro_batch_id), writer, micro_batch_id, "refused")
 
 
+def is_all(figures: Mapping[str, int]) -> bool:
+    """Whether rows came in, and all of them are in quarantine. figures: sums of a run."""
+    return 0 < figures["rows_in"] == figures.get("quarantined", 0)
+
+
 def told_at_the_end(store: Store, runs: Mapping[str, str], figures: Mapping[str, int]) -> str:
     """How much of what came in is in quarantine, why most of it is, and the SQL that shows all; ""
     where nothing is. runs: query -> its run; figures: their sums."""
@@ -120,10 +130,11 @@ def told_at_the_end(store: Store, runs: Mapping[str, str], figures: Mapping[str,
     told = [f"; {r['times']} of them: {shortened(r['reason'], REASON_LENGTH)}" for r in most]
     share = f" ({share_of(refused, rows)} %)" if rows else ""
     asked = [", ".join(map(quoted, each)) for each in (names, queries)]
+    none = NO_EVENTS if is_all(figures) and "live" not in runs else ""
     return (
         f"{refused} of {counted(rows, 'row')}{share} went to quarantine, and no answer rests on "
-        f"them{''.join(told)}. NEXT  each reason, by SQL over the tables (docs/tables.md): SELECT "
-        "reason_code, reason, origin, sum(rows) AS rows FROM quarantine "
+        f"them{''.join(told)}.{none} NEXT  each reason, by SQL over the tables (docs/tables.md): "
+        "SELECT reason_code, reason, origin, sum(rows) AS rows FROM quarantine "
         f"WHERE run IN ({asked[0]}) AND query IN ({asked[1]}) GROUP BY ALL ORDER BY rows DESC"
     )
 

@@ -56,7 +56,7 @@ FLAGS = (
     "write_threads", "starting_offsets", "fail_on_data_loss", "silence_bound",
     "base_after",
 )  # fmt: skip
-EXIT_OK = 0
+EXIT_OK, EXIT_NOTHING_FITS = 0, 3
 LAST_TRIES = 3
 
 
@@ -66,11 +66,10 @@ def parser() -> argparse.ArgumentParser:
         prog="stream.py",
         description="Reads events from a folder or a Kafka topic, or with --shipped the brokers' "
         "own log lines as shippers send them, and writes verdicts into Delta tables.",
-        epilog="Exit status: 0 done, 2 the call or the input is unusable, 4 a defect of this "
-        "tool, 5 what it depends on failed and may come back (a full disk, Kafka): start it again. "
-        "What to do about each: docs/running.md. SIGTERM or SIGINT ends it between two "
-        "micro-batches; spark-submit itself then ends with "
-        "143 or 130.",
+        epilog="Exit status: 0 done, 2 the call or the input is unusable, 3 nothing that ever came "
+        "in is an event, 4 a defect of this tool, 5 what it depends on failed and may come back (a "
+        "full disk, Kafka): start it again. What to do about each: docs/running.md. SIGTERM or "
+        "SIGINT ends it between two micro-batches; spark-submit itself then ends with 143 or 130.",
     )
     made.add_argument(
         "--source", required=True, metavar="DIR|kafka",
@@ -179,7 +178,7 @@ def main(argv: list[str]) -> int:
             flags.incident,
         )  # fmt: skip
         job.run(source, flags.new_run)
-        return EXIT_OK
+        return EXIT_NOTHING_FITS if job.nothing_fits else EXIT_OK
     except Exception as error:
         return ended_by(error, "stream.py")  # Before the JVM is let go, which may wait to end.
     finally:
@@ -315,6 +314,7 @@ class StreamJob:
     stop: Stop
     alerting: Alerting | None = None
     incident: str | None = None
+    nothing_fits: bool = False  # All that came in is in quarantine.
 
     def run(self, source: KafkaSource | Place | ShippedSource, new_run: str | None) -> None:
         """Until all that is there has been folded, or until asked to stop.
@@ -537,6 +537,7 @@ class StreamJob:
 
     def _say_what_is_left_out(self, store: Store, sums: Mapping[str, int], *of: runs.Run) -> None:
         left_out = quarantine.told_at_the_end(store, {run.query: run.name for run in of}, sums)
+        self.nothing_fits |= quarantine.is_all(sums)
         if left_out:
             self.progress.say(left_out)
 

@@ -77,6 +77,23 @@ def test_a_stream_says_so_behind_everything_else(spark: SparkSession, folder: Pa
     asked(spark, folder / "tables", run(), rows)  # So it does when nothing new has come.
 
 
+def test_where_nothing_is_an_event_a_stream_says_what_makes_events(
+    spark: SparkSession, folder: Path
+) -> None:
+    """Its exit status is 3 then, until something is one."""
+    (folder / "in" / "a.jsonl").write_text("Dumping t-0/00000000000000000000.log\n" * 3)
+    for fits in (False, True):
+        out = io.StringIO()
+        stream = StreamJob(
+            spark, folder / "tables", folder / "checkpoint", load({}), Progress(out), Stop()
+        )
+        stream.run(folder / "in", None)
+        last = out.getvalue().splitlines()[-1]
+        assert ("`replication-analyzer import PATH --out FOLDER`" in last) is not fits
+        assert stream.nothing_fits is not fits
+        write_events(folder / "in" / "b.jsonl", made_trace(0))
+
+
 @pytest.mark.parametrize("junk", [0, 3])
 def test_a_replay_says_so_beside_its_exit_status(
     spark: SparkSession, folder: Path, junk: int, monkeypatch: pytest.MonkeyPatch,
