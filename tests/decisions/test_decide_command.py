@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +239,23 @@ def test_where_logs_are_missing_it_does_not_say_that_nothing_is_to_be_decided(
     assert main(["decide", str(tmp_path), "--format", "json"]) == 3
     (row,) = json.loads(capsys.readouterr().out)["partitions_not_known"]
     assert (row["leader"], row["replicas_known"], row["replicas_not_seen"]) == (2, False, [2])
+
+
+def test_a_log_that_nobody_could_read_is_not_one_without_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Broker 2 alone has offset 10, of which broker 1's log tells nothing."""
+    for number in (1, 2):
+        disk = INCIDENTS / "kip101_scenario_1__0.10.2.2__loss_only" / f"broker-{number}"
+        shutil.copytree(disk / "disk-final", tmp_path / str(number))
+    asked_now = ["decide", "--format=json", "--down=all", str(tmp_path)]
+    assert main(asked_now) == 0
+    (row,) = json.loads(capsys.readouterr().out)["partitions"]
+    assert (row["advice"], row["replica"]) == ("start", 2)
+    (segment,) = (tmp_path / "2" / "t-0").glob("*.log")
+    segment.write_text("permission denied\n")
+    assert main(asked_now) == 3
+    (row,) = json.loads(capsys.readouterr().out)["partitions"]
+    assert row["advice"] not in ("start", "any_order")
+    (of_1,) = (c for c in row["candidates"] if c["replica"] == 1)
+    assert of_1["lost"]["committed"]["perhaps"]

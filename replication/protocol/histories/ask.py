@@ -230,7 +230,7 @@ class Histories:
         unseen = not assumed.names & named.NOTHING_UNSEEN
         run = Run(line, first, assumed, unseen=unseen)
         if end is not None and not unseen and not run.claims:
-            nameless = not run.labels and run.first_shown < NOWHERE
+            nameless = not run.labels and (run.first_shown < NOWHERE or _is_unread(line, first))
             if nameless or _is_below_a_promise(line, first):
                 run = Run(line, first, assumed, unseen=True)  # Some record is there.
         return run
@@ -368,6 +368,13 @@ def _is_of_no_moment(line: Timeline, number: int) -> bool:
     """Whether a broker's last copy is a part of a dump, of which nothing tells when it was made."""
     last, own = line.last_copy.get(number), line.own.get(number, [])
     return last is not None and own[last].kind_of_copy == "part" and last + 1 < len(own)
+
+
+def _is_unread(line: Timeline, offset: int) -> bool:
+    """Whether a log has a record at the offset that nobody could read. Copies of a compacted log
+    have holes: there may be none."""
+    unread = (s for s in line.labels if s.leader_epoch is None and s.content is None)
+    return not line.compacted and any(s.first_offset <= offset < s.end_offset for s in unread)
 
 
 def _is_below_a_promise(line: Timeline, offset: int) -> bool:
