@@ -250,9 +250,11 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
     lines.append(f"  {contract_words(first, details)}")
     if helps := what_helps(first, details):
         lines.append(f"  {helps}")
+    if number == 1:
+        lines = [lines[0], *map(_of_one, lines[1:])]
+    # Keys and paths are the evidence's own words: those stay as they are.
     lines += [f"  Whose: {whose}." for whose in concerned(details)]
-    lines += _copies(rows, details)
-    lines = [lines[0], *(map(_of_one, lines[1:]) if number == 1 else lines[1:])]
+    lines += _copies(rows, details, "it" if number == 1 else "them")
     ids = list(dict.fromkeys(r["finding_id"] for r in rows))
     lines.append(f"  proof: replication-analyzer explain {ids[0]} PATH")
     if len(ids) > 1:
@@ -262,8 +264,11 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
     return lines
 
 
-# Said of one record, what is said of several.
-_ONE = {r"\bthem\b": "it", r"\bthey are\b": "it is", r"\bthey were\b": "it was"}
+# Said of one record, what is said of several; never a part of a name, such as of them-0.
+_ONE = {
+    rf"(?<![\w./-]){several}(?![\w/-])": one
+    for several, one in {"them": "it", "they are": "it is", "they were": "it was"}.items()
+}
 
 
 def _of_one(line: str) -> str:
@@ -396,13 +401,13 @@ def _alike(copy: dict[str, Any]) -> tuple[Any, ...]:
     return copy["replica"], copy["kind"], copy["as_of"]
 
 
-def _copies(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> list[str]:
+def _copies(rows: list[dict[str, Any]], details: list[dict[str, Any]], records: str) -> list[str]:
     lines = []
     for row, detail in zip(rows, details, strict=True):
         for copy, path in with_paths(row, detail):
             what = "log" if copy["kind"] == "replica" else "older copy"
             where = f", {path}," if path else ""
-            line = f"  Still there: broker {copy['replica']}'s {what}{where} has them"
+            line = f"  Still there: broker {copy['replica']}'s {what}{where} has {records}"
             if copy["destroyed_when"]:
                 line += f"; destroyed when {copy['destroyed_when']}"
             lines.append(line + ".")

@@ -130,7 +130,8 @@ def told_at_the_end(store: Store, runs: Mapping[str, str], figures: Mapping[str,
     told = [f"; {r['times']} of them: {shortened(r['reason'], REASON_LENGTH)}" for r in most]
     share = f" ({share_of(refused, rows)} %)" if rows else ""
     asked = [", ".join(map(quoted, each)) for each in (names, queries)]
-    none = NO_EVENTS if is_all(figures) and "live" not in runs else ""
+    others = of_runs.filter(F.col("reason_code") != "not_an_event")
+    none = NO_EVENTS if is_all(figures) and "live" not in runs and others.isEmpty() else ""
     return (
         f"{refused} of {counted(rows, 'row')}{share} went to quarantine, and no answer rests on "
         f"them{''.join(told)}.{none} NEXT  each reason, by SQL over the tables (docs/tables.md): "

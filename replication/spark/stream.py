@@ -66,9 +66,9 @@ def parser() -> argparse.ArgumentParser:
         prog="stream.py",
         description="Reads events from a folder or a Kafka topic, or with --shipped the brokers' "
         "own log lines as shippers send them, and writes verdicts into Delta tables.",
-        epilog="Exit status: 0 done, 2 the call or the input is unusable, 3 nothing that ever came "
-        "in is an event, 4 a defect of this tool, 5 what it depends on failed and may come back (a "
-        "full disk, Kafka): start it again. What to do about each: docs/running.md. SIGTERM or "
+        epilog="Exit status: 0 done, 2 the call or the input is unusable, 3 all that ever came in "
+        "is in quarantine, 4 a defect of this tool, 5 what it depends on failed and may come back "
+        "(a full disk, Kafka): start it again. What to do about each: docs/running.md. SIGTERM or "
         "SIGINT ends it between two micro-batches; spark-submit itself then ends with 143 or 130.",
     )
     made.add_argument(

@@ -15,8 +15,9 @@ Ranges = list[tuple[int, int]]
 @dataclass(frozen=True, slots=True)
 class LawfulRemoval:
     """Records at offsets [first, end) that are gone lawfully. why: TOPIC_DELETED, LOG_START (the
-    log begins at end) or COMPACTION. acknowledged: how many of them a producer was told of, None
-    where no acknowledgement log is here; seen: how many anything shows, these among them."""
+    log begins at end) or COMPACTION. acknowledged: how many of them were acknowledged to a
+    producer, None where no acknowledgement log is here; seen: how many anything shows, these among
+    them."""
 
     why: str
     first_offset: int
@@ -43,7 +44,7 @@ def lawful_removals(view: View) -> list[LawfulRemoval]:
 
 
 def acknowledged_ranges(state: State, how: str | None = None) -> Ranges:
-    """The offsets that producers were told of. how: acks_all or acks_1; None: either."""
+    """The offsets that were acknowledged to producers. how: acks_all or acks_1; None: either."""
     return _ranges(p for p in state.history.acknowledgements if how in (None, p.how))
 
 

@@ -50,7 +50,7 @@ SIZE, TIME = ("retention_size", "retention.bytes=9"), ("retention_time", None)
              segments(40, at=3, why="truncation", limit=None)],
             [("not_told", None, 0, 50)],
         ),
-        # What comes behind where the log begins by all that is known is not told of it.
+        # A removal beyond the known log start is left out.
         ([start(70, 1, "client delete records request")], [("not_told", None, 0, 50)]),
     ],
 )  # fmt: skip

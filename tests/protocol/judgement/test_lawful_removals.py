@@ -27,7 +27,7 @@ def begins_at(start: int, *spans: Span) -> ev.Fact:
     [
         ([acknowledged(0, 9), copy(1, (0, 9, 0, 0))], []),
         ([acknowledged(1, 9), begins_at(4)], [("log_start", 0, 4, 3, 3)]),
-        # A copy shows what no producer was told of.
+        # A copy shows what was acknowledged to nobody.
         ([acknowledged(3, 9), copy(1, (0, 9, 0, 0)), begins_at(4)], [("log_start", 0, 4, 1, 4)]),
         ([ev.PartitionDescribed(deleted=True), acknowledged(2, 5), copy(1, (0, 9, 0, 0))],
          [("topic_deleted", 0, 9, 3, 9)]),
