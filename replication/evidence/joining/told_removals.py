@@ -18,6 +18,7 @@ SETTINGS = {"retention_time": "retention.ms", "retention_size": "retention.bytes
 # How a broker prints that its log starts later because a client asked for it.
 _ASKED_FOR = "client delete records request"
 _STRAY_OR_GONE = GONE | {"log_marked_stray"}
+_OF_REMOVALS = _STRAY_OR_GONE | {"segments_deleted", "log_start_advanced"}
 
 
 @dataclass(slots=True)
@@ -49,7 +50,12 @@ _OF_DELETION = ("deleted_at", "next_topic_id", "next_created_at", "broker", "pat
 
 def told_removals(partition: PartitionEvidence) -> ToldRemovals:
     """What a finished partition's lines and copies add."""
-    facts = [(broker, fact) for broker, lines in partition.lines.items() for fact in lines]
+    facts = [
+        (broker, fact)
+        for broker, lines in partition.lines.items()
+        for fact in lines
+        if fact.kind in _OF_REMOVALS
+    ]
     facts.sort(key=lambda each: (each[1].at is None, each[1].at or 0))
     return ToldRemovals(
         list(_steps(partition, facts)),

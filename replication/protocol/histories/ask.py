@@ -373,8 +373,7 @@ def _is_of_no_moment(line: Timeline, number: int) -> bool:
 def _is_unread(line: Timeline, offset: int) -> bool:
     """Whether a log has a record at the offset that nobody could read. Copies of a compacted log
     have holes: there may be none."""
-    unread = (s for s in line.labels if s.leader_epoch is None and s.content is None)
-    return not line.compacted and any(s.first_offset <= offset < s.end_offset for s in unread)
+    return not line.compacted and (None, None) in line.shown_at.at(offset)
 
 
 def _is_below_a_promise(line: Timeline, offset: int) -> bool:
