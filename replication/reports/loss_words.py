@@ -26,12 +26,6 @@ _NOT_PROMISED_SINCE = {
     "min.insync.replicas": "acks=all, too, promises nothing where as many members of the ISR as "
     "min.insync.replicas lose their storage",
 }
-# The same by the cause, where no setting is known.
-_BY_CAUSE = {
-    "storage_loss": "min.insync.replicas",
-    "last_replica_standing": "min.insync.replicas",
-    "unclean_election": "unclean.leader.election.enable",
-}
 NOTHING_TO_READ = "no record, but a transaction marker or a batch that compaction emptied"
 MOST_RANGES = 20
 MOST_NAMED = 5
@@ -300,10 +294,11 @@ def contract_words(row: dict[str, Any], details: list[dict[str, Any]]) -> str:
         return f"{words}."
     named = {each["setting"] for detail in details for each in detail["allowed_by"]}
     named &= _NOT_PROMISED_SINCE.keys()
-    if row["tier"] == "acknowledged_by_leader" or not (named or row["cause"] in _BY_CAUSE):
+    if row["tier"] == "acknowledged_by_leader":
         # What one log alone answered for: whatever else allowed the loss came on top.
         named = {"acks"}
-    named = named or {_BY_CAUSE[row["cause"]]}
+    # Early KRaft elects uncleanly whatever the setting says, so that none is named.
+    named = named or {"unclean.leader.election.enable"}
     return f"{words}: {'; '.join(w for s, w in _NOT_PROMISED_SINCE.items() if s in named)}."
 
 

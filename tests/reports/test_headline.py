@@ -253,6 +253,7 @@ def test_why_kafka_had_not_promised_is_always_said(cause: str, tier: str, contra
         _, because = re.split(": |, since ", contract_words(row, details), maxsplit=1)
         assert because.endswith(".")
         by_acks = tier == "acknowledged_by_leader"
+        assert contract == "unknown" or ("acks=1 promises" in because) is by_acks
         if contract == "not_promised" and details[0]["allowed_by"] and not by_acks:
             assert because.startswith("an unclean election was allowed")
 
@@ -265,6 +266,16 @@ def test_one_record_is_spoken_of_as_one(records: int, them: str) -> None:
     assert f"Kafka had promised to keep {them}." in text
     about = text.replace("What prevents it", "")
     assert set(re.findall(r"\b(it|them|they)\b", about)) == {them}
+
+
+def test_names_and_keys_of_a_single_record_stay_as_they_are() -> None:
+    row = loss(records=1, end_offset=6, topic="them", cause="storage_loss")
+    election = {"leader": 2, "leader_epoch": 4, "kind": "same_leader", "at": 50}
+    sent = [{"client": "them", "acks": "all", "records": 1}]
+    details = (detail(topic="them", election=election, by_client=sent, first_keys=["them"]),)
+    lines = loss_text(answer(losses=(row,), details=details))
+    assert "broker 2 led them-0 without it in leader epoch 4" in "".join(lines)
+    assert "  Whose: 1 client (them: 1 with acks=all); the first key: them." in lines
 
 
 def test_what_could_not_be_read_is_said_beside_the_headline(
