@@ -130,8 +130,26 @@ def _taken_to_run(row: dict[str, Any]) -> Iterator[str]:
 
 def _is_all_one(row: dict[str, Any]) -> bool:
     """Whether it makes no difference which replica leads, and nothing is lost already."""
-    lost = any(row["lost_under_every_choice"].values())
-    return bool(row["advice"] == "any_order" and not lost)
+    return bool(row["advice"] == "any_order" and not _is_gone_anyway(row))
+
+
+def _perhaps_gone(row: dict[str, Any]) -> dict[str, list[list[int | None]]]:
+    """By tier, what may be lost though the replica that is advised leads, and what no other
+    replica would keep."""
+    if row["replica"] is None:
+        return {}
+    chosen = _chosen(row)
+    return {
+        tier: chosen["lost"][tier]["perhaps"]
+        for tier in TIERS
+        if not (chosen["costs"][tier]["surely"] or chosen["costs"][tier]["perhaps"])
+    }
+
+
+def _is_gone_anyway(row: dict[str, Any]) -> bool:
+    """Whether promised records are lost, or may be, whoever leads."""
+    perhaps = _perhaps_gone(row)
+    return any(row["lost_under_every_choice"].values()) or any(perhaps.get(t) for t in PROMISED)
 
 
 def partition_lines(row: dict[str, Any]) -> Iterator[str]:
@@ -202,7 +220,7 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
         yield f"  {then} wait. None of the steps below destroys anything."
         yield from _granted(row)
         return
-    gone = any(row["lost_under_every_choice"].values())
+    gone = _is_gone_anyway(row)
     costs = COSTS[row["costs"]].format(more=" more" if gone else "")
     if advice == "any_order":
         yield f"  ANY ORDER: whichever broker leads, {costs}."
@@ -273,6 +291,12 @@ def _lost_anyway(row: dict[str, Any]) -> Iterator[str]:
     if told:
         none = "none of these has them" if row["away"] else "no replica has them any more"
         yield f"  Lost whoever leads, since {none}: {told}."
+    perhaps = _perhaps_gone(row)
+    if any(perhaps.get(tier) for tier in PROMISED):
+        yield (
+            f"  Perhaps lost already, whoever leads: {_by_tier(perhaps)}. `diagnose` says what "
+            "would tell."
+        )
     for x in row["older_copies"]:
         place = f", {x['path']}" if x["path"] else ""
         yield (

@@ -259,3 +259,18 @@ def test_a_log_that_nobody_could_read_is_not_one_without_records(
     assert row["advice"] not in ("start", "any_order")
     (of_1,) = (c for c in row["candidates"] if c["replica"] == 1)
     assert of_1["lost"]["committed"]["perhaps"]
+
+
+def test_what_may_be_lost_already_is_said_whoever_leads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the last copies alone: no choice costs more, and `diagnose` cannot tell what is gone."""
+    for number in (1, 2, 3):
+        disk = INCIDENTS / "unclean_election__4.1.1" / f"broker-{number}" / "disk-final"
+        shutil.copytree(disk, tmp_path / str(number))
+    assert main(["diagnose", str(tmp_path)]) == 3
+    capsys.readouterr()
+    main(["decide", "--down=all", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert "it loses nothing more that was promised" in said
+    assert "Perhaps lost already, whoever leads: any record from offset 20 on" in said
