@@ -21,7 +21,7 @@ def test_losses_and_cuts_are_as_foretold(first: int, *, strict: bool) -> None:
     score: Score = compare(range(first, first + 4), 1, strict=strict)
     assert not score.failures, score.failures[:5]
     assert score.counts["decided, loses"] > 5
-    assert score.counts["decided, keeps"] > 50
+    assert score.counts["decided, keeps"] > 100
     # Where a copy is said to be cut, that rests on assumptions unless nothing is assumed.
     assert bool(score.counts["copy"]) is strict
 
@@ -50,7 +50,7 @@ def test_what_is_advised_loses_least_and_log_ends_choose_worse() -> None:
     assert score.counts["chosen is not the least"] == 0
     assert score.counts["log ends choose better"] == 0
     assert score.counts["log ends choose worse"] > 0
-    assert score.counts["in the last ISR of min.insync.replicas"] > 10
+    assert score.counts["in the last ISR of min.insync.replicas"] > 20
 
 
 # Of the first 900 schedules these leave promised records one failure away, or nobody leads them.
