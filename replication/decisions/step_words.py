@@ -73,6 +73,14 @@ def _waiting(row: dict[str, Any]) -> Iterator[str]:
     for x in row["not_yet"]:
         yield f"      broker {x['broker']}: {x['because']}"
     alone = [n for n in waiting if n not in directories_copied([row])]
+    leading = [c for c in row["candidates"] if c["replica"] == leader]
+    holding = {copy["replica"] for c in leading for copy in c["copies"]}
+    if have := [n for n in alone if n in holding]:
+        yield (
+            f"    Copy the directory of {brokers(have)}, too, if its disk can be had: records are "
+            f"there that broker {leader} lacks, and no step copies what is not waited for."
+        )
+    alone = [n for n in alone if n not in holding]
     if alone and leader is not None:
         yield (
             f"    The plan copies no directory of {brokers(alone)}: as far as the evidence shows, "

@@ -54,8 +54,10 @@ def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
             f"{'' if chosen is not None else ', unless it is to lead'}."
         )))  # fmt: skip
     if setting_is_heeded(release, mode) and unclean_is_on(outlook):
+        told = outlook.state.settings.unclean_leader_election is not None
+        here = "here" if told else "by the default of the release, if nobody changed that"
         found.append(Trap(UNCLEAN_IS_ON, (
-            "Unclean election is allowed here: of the replicas that are alive the first in the "
+            f"Unclean election is allowed {here}: of the replicas that are alive the first in the "
             "order of the assignment is elected by itself. Keep every replica stopped that is not "
             "to lead, and take the setting back afterwards: it elects again at the next crash."
         )))  # fmt: skip

@@ -239,7 +239,11 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
     if others:
         told = ", ".join(f"broker {r}" for r in others)
         yield f"  If broker {n} cannot be had: the same holds of {told}."
-    elif not row["as_asked"] and not (_chosen(row)["runs"] and _chosen(row)["log_is_here"]):
+    elif (
+        len(row["candidates"]) > 1
+        and not row["as_asked"]
+        and not (_chosen(row)["runs"] and _chosen(row)["log_is_here"])
+    ):
         yield f"  Waiting for broker {n} is best: every other choice may lose something more."
         yield from (f"  Before you wait, {each}." for _, each in cut_while_waiting(row))
 
@@ -272,9 +276,10 @@ def _proof(row: dict[str, Any]) -> Iterator[str]:
             f"{members}), and nothing tells that it has lost storage since."
         )
     if row["costs"] == "nothing":
+        waited_for = " that is waited for" if row["away"] else ""
         yield (
-            "    In no history that fits the evidence does another replica have a promised record "
-            "that it lacks."
+            f"    In no history that fits the evidence does another replica{waited_for} have a "
+            "promised record that it lacks."
         )
     if not _chosen(row)["log_is_here"]:
         yield "    Its log is not among the evidence: this holds if its disk comes back whole."

@@ -274,3 +274,13 @@ def test_what_may_be_lost_already_is_said_whoever_leads(
     said = capsys.readouterr().out
     assert "it loses nothing more that was promised" in said
     assert "Perhaps lost already, whoever leads: any record from offset 20 on" in said
+
+
+def test_who_is_not_waited_for_may_have_what_is_to_be_copied(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, said = asked("kip101_scenario_1__0.10.2.2__loss_only", capsys, "--away", "2")
+    assert status == 1
+    assert "Copy the directory of broker 2, too, if its disk can be had" in said
+    assert "The plan copies no directory of broker 2" not in said
+    assert "Waiting for broker 1 is best" not in said
